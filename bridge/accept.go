@@ -166,7 +166,10 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	case in.people.Role(m.SenderID()) == toolgroups.RoleStranger:
 		return in.handleStranger(ctx, j)
 	case room.chatFull || room.senderFull:
-		if refused, err := in.limiter.refuse(ctx, j, room); refused || err != nil {
+		switch refused, err := in.limiter.refuse(ctx, j, room); {
+		case errors.Is(err, storage.ErrConflict):
+			return in.claimer.claimRedelivered(ctx, j)
+		case refused || err != nil:
 			return err
 		}
 	}

@@ -91,8 +91,14 @@ func (c *claimer) claimRedelivered(ctx context.Context, j *queue.Run) error {
 		return nil
 	}
 	known, err := c.jobs.Load(ctx, j.Key())
+	closed := false
+	if known != nil && !j.Unclaimed {
+		closed, err = c.jobs.HasReceipt(ctx, j.Key())
+	}
 	switch {
-	case known == nil || j.Unclaimed:
+	case known == nil || j.Unclaimed || err != nil:
+	case closed:
+		err = c.jobs.Discard(ctx, known) // an earlier version stored it while it was refused
 	case c.leases.Shared() && c.leases.Owns(known.Message.Chat):
 		_, err = c.claimEarlier(ctx, known.Origin(), func() {})
 	case known.LeaseToken == c.jobs.LeaseToken(known.Message.Chat):

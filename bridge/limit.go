@@ -82,14 +82,15 @@ func (l *limiter) reserve(j *queue.Run) backlog {
 // refuse rejects a message because too many wait in its chat or from its sender, and reports whether it
 // did. It posts one notice per burst and fullInterval, as a card, and stores a receipt, so that
 // redeliveries of the message are rejected, too. A /stop takes effect all the same, without an answer. A
-// message that is queued or closed already is not rejected.
+// message that is queued or closed already is not rejected. ErrConflict means that another process has
+// stored the message meanwhile.
 func (l *limiter) refuse(ctx context.Context, j *queue.Run, room backlog) (bool, error) {
 	l.queue.Unreserve(j)
 	if l.queue.Has(j.Key()) {
 		return false, nil
 	}
 	if known, err := l.jobs.HasReceipt(ctx, j.Key()); known || err != nil {
-		return known, err
+		return false, err
 	}
 	w := l.workers.forJob(j)
 	if _, stops := w.(stopper); stops {
@@ -115,7 +116,7 @@ func (l *limiter) refuse(ctx context.Context, j *queue.Run, room backlog) (bool,
 	}
 	l.workers.setKind(j) // the notice changes the kind of the job
 	j.State, j.Closed = receipts.Refused, l.now()
-	return true, l.jobs.WriteReceipt(ctx, j, storage.Absent)
+	return true, l.jobs.WriteReceipt(ctx, j)
 }
 
 // stopUnanswered applies a /stop when there is no room for its reply.

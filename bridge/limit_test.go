@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -73,6 +74,48 @@ func TestABurstIsBoundedAndToldOnce(t *testing.T) {
 	if got := texts(r.platform.wait(t, 9)); got[8] != "re: end" || len(got) != 9 {
 		t.Errorf("answers: %q", got)
 	}
+}
+
+// Another replica stores a message while the owner of its chat refuses it, as with the two events that
+// Slack sends for a mention. It is refused once, and its chat goes on.
+//
+// Attack 08.
+func TestAMessageThatIsStoredWhileItIsRefusedHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store, full := newSlow(), &faulty{}, in("7", "3", "three")
+		var other *harness
+		var stored atomic.Bool
+		store.write = func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+			refuses := slices.ContainsFunc(ops, func(op storage.Op) bool {
+				return op.Key == receipts.Prefix+"fake:7/3/text" && op.Kind == storage.KindPut
+			})
+			if refuses && !stored.Swap(true) {
+				other.accept(full)
+			}
+			return do()
+		}
+		all := newSeveral(t, 2, s.think, func(c *bridge.Config) {
+			if store.Store == nil {
+				store.Store = c.Store
+			}
+			c.Store, c.Limits.MaxWaiting = store, 1
+		})
+		var owner *harness
+		owner, other = all.sides(t, "7")
+		owner.accept(in("7", "1", "slow one"), in("7", "2", "two"))
+		<-s.asked
+		owner.accept(full)
+		pass(t, 1)
+		close(s.free)
+		pass(t, 10)
+		owner.accept(in("7", "4", "four"), full)
+		pass(t, 10)
+		all.once(t, "re: slow one", "re: two", "re: four")
+		if told := refusals(owner.platform.shown()); !stored.Load() || len(told) != 1 || slices.Contains(all.texts(), "re: three") {
+			t.Errorf("it was stored meanwhile: %v, answers: %q", stored.Load(), all.texts())
+		}
+		all.stop(t)
+	})
 }
 
 // TestAMemberLeavesRoomForTheOthers floods a group, in all of its threads.

@@ -466,6 +466,28 @@ func TestOffersAreAnsweredByAProcessThatWorksAlone(t *testing.T) {
 	several{r}.stop(t)
 }
 
+// A refused message that an earlier version left unclaimed is dropped, and its chat goes on.
+func TestAnUnclaimedJobWithAReceiptHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newSeveral(t, 2, echo)
+		owner, other := all.sides(t, "7")
+		other.accept(in("7", "1", "one"))
+		pass(t, 1)
+		left := queue.Store{Store: owner.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
+		j := &queue.Run{Job: queue.Job{Message: in("7", "2", "two"), State: receipts.Open, Unclaimed: true, Unstarted: true}}
+		if added, err := left.Add(t.Context(), j); !added || err != nil {
+			t.Fatal(added, err)
+		}
+		if err := receipts.Put(t.Context(), owner.cfg.Store, &receipts.Receipt{Message: j.Message, State: receipts.Refused}, storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		owner.accept(in("7", "3", "three"))
+		pass(t, 10)
+		all.once(t, "re: one", "re: three")
+		all.stop(t)
+	})
+}
+
 // A message that a replica accepted which answered in the chat no more stays behind what was
 // unclaimed before it.
 func TestWhatHasNotBegunStaysBehindAnEarlierUnclaimedJob(t *testing.T) {

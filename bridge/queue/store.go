@@ -232,14 +232,16 @@ func (s Store) closedByLease(ctx context.Context, j *Run) bool {
 	return err == nil && known != nil && known.LeaseToken == j.LeaseToken
 }
 
-// WriteReceipt writes the receipt of a message that is not answered, if the receipt's revision is rev.
-func (s Store) WriteReceipt(ctx context.Context, j *Run, rev storage.Revision) error {
-	ops, err := j.Receipt().Ops(rev)
+// WriteReceipt writes the receipt of a message that is not answered, and deletes its unclaimed job, if
+// there is one. ErrConflict means that another process has stored, claimed or closed the message.
+func (s Store) WriteReceipt(ctx context.Context, j *Run) error {
+	ops, err := j.Receipt().Ops(storage.Absent)
 	if err == nil {
-		if j.Rev != storage.Absent { // the job was unclaimed
-			ops = append(ops, storage.Delete(OpenPrefix+j.Key(), j.Rev))
+		gone := storage.Check(OpenPrefix+j.Key(), storage.Absent)
+		if j.Rev != storage.Absent {
+			gone = storage.Delete(OpenPrefix+j.Key(), j.Rev)
 		}
-		_, err = s.Store.Write(ctx, ops...)
+		_, err = s.Store.Write(ctx, append(ops, gone)...)
 	}
 	if err != nil {
 		return fmt.Errorf("store receipt %s: %w", j.Key(), err)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"oneclaw/storage"
 	"oneclaw/storage/postgres"
@@ -147,6 +148,49 @@ func TestFailover(t *testing.T) {
 	}
 	if !errors.Is(last, storage.ErrLagged) {
 		t.Errorf("watch over a failover: %v, want ErrLagged", last)
+	}
+}
+
+// TestAConflictIsAsSafeAsAWrite takes the standby away. A write then has no answer, although its server
+// shows it after a while: until the standby has it, no conflict may say that it is stored.
+func TestAConflictIsAsSafeAsAWrite(t *testing.T) {
+	t.Parallel()
+	own := ownServer(t)
+	at := own.Database(t)
+	s := open(t, postgres.Config{URL: at, Timeout: time.Second})
+	put(t, s, "before", "")
+	standby := own.Standby(t)
+	put(t, s, "replicated", "")
+	if err := standby.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	add := func(key string) error {
+		_, err := s.Write(t.Context(), storage.Put(key, nil, storage.Absent), storage.Append(key, 0, storage.Record{}))
+		return err
+	}
+	if err := add("k"); err == nil || isKnown(err) {
+		t.Fatalf("a write that the standby has not got: %v", err)
+	}
+	for err := storage.ErrNotFound; err != nil; {
+		if _, err = s.Get(t.Context(), "k"); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if err := add("k"); err == nil || isKnown(err) {
+		t.Errorf("a conflict with it: %v", err)
+	}
+	if err := standby.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	err := add("k")
+	for range 100 {
+		if isKnown(err) {
+			break
+		}
+		err = add("k")
+	}
+	if !errors.Is(err, storage.ErrConflict) {
+		t.Errorf("a conflict with what the standby has: %v", err)
 	}
 }
 
