@@ -23,7 +23,7 @@ var (
 	// is dropped in the meantime.
 	ErrNotFound = errors.New("storage: not found")
 	// ErrConflict is returned by a write if its expected position or revision is not the current one.
-	// Nothing was written.
+	// Nothing was written, and the write that it conflicts with is as safe as one that has returned nil.
 	ErrConflict = errors.New("storage: conflict")
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("storage: in use by another process")

@@ -135,7 +135,7 @@ func (s *Store) gather(g *group) (next *write) {
 func (s *Store) commit(g *group) {
 	var revs []int64
 	err := s.withTimeout(context.Background(), func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, writeQuery, g.args()...).Scan(&revs)
+		return s.pool.QueryRow(ctx, writeQuery, g.args()...).Scan(&revs, nil)
 	})
 	if len(g.writes) > 1 && isRefused(err) {
 		// One of the writes could not be applied; retry each alone.
@@ -173,7 +173,12 @@ func isRefused(err error) bool {
 	return errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR"
 }
 
-const writeQuery = "SELECT oneclaw_write($1::bigint[], $2::boolean[], $3::int[], $4::int[], $5::bytea[], $6::bigint[], $7::bytea[], $8::int[], $9::bytea[], $10::bytea[])"
+// writeQuery also writes to the server's log at a conflict, if there are synchronous standbys, so that
+// its commit waits until they have what it conflicts with. A server shows a write that the standbys lack
+// once the wait for them has been cancelled, and a conflict alone would wait for nothing.
+const writeQuery = `SELECT revs, CASE WHEN -1 = ANY (revs) AND current_setting('synchronous_standby_names') <> ''
+	THEN pg_logical_emit_message(true, 'oneclaw', '') END
+FROM oneclaw_write($1::bigint[], $2::boolean[], $3::int[], $4::int[], $5::bytea[], $6::bigint[], $7::bytea[], $8::int[], $9::bytea[], $10::bytea[]) AS revs`
 
 // group holds the writes of one call. No two of them name the same key or log, unless both only check it.
 type group struct {
