@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -51,7 +50,6 @@ type intake struct {
 	now          func() time.Time
 	log          *slog.Logger
 
-	mu sync.Mutex
 	// failed holds the failed attempts to accept a message, by job key.
 	failed *cache.Cache[string, attempts]
 }
@@ -98,8 +96,11 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	return group.Wait()
 }
 
-// accept admits a message. A message that keeps failing becomes a dead letter, and its chat gets a
-// notice, so that later messages do not wait behind it.
+// probeKey is the key that is written to find out whether the store accepts writes.
+const probeKey = "probe"
+
+// accept admits a message. A message that keeps failing although the store accepts writes becomes a dead
+// letter, and its chat gets a notice, so that later messages do not wait behind it.
 func (in *intake) accept(ctx context.Context, j *queue.Run) error {
 	key := j.Key()
 	failure := rescue.Do(func() error { return in.admit(ctx, j) })
@@ -108,11 +109,16 @@ func (in *intake) accept(ctx context.Context, j *queue.Run) error {
 		return nil
 	}
 	in.queue.Unreserve(j)
-	in.mu.Lock()
 	t, _ := in.failed.Get(key)
 	own := t.countFailure(in.now(), in.retryFor, failure)
+	if own && !t.storeWorked {
+		// The store may have failed until now, so there is one more attempt once it accepts a write.
+		_, err := in.jobs.Store.Put(ctx, probeKey, nil, storage.Any)
+		if own, t.storeWorked = false, err == nil; err != nil {
+			t = attempts{}
+		}
+	}
 	in.failed.Put(key, t, cache.Forever)
-	in.mu.Unlock()
 	if !own {
 		return failure
 	}
@@ -122,7 +128,8 @@ func (in *intake) accept(ctx context.Context, j *queue.Run) error {
 		err = rescue.Do(func() error { return in.deadLetters.Add(ctx, letter) })
 	}
 	if err != nil {
-		return err // the store is down
+		in.failed.Forget(key) // the store is down
+		return err
 	}
 	told := error(nil)
 	if in.workers.Placement(j).FromUser {

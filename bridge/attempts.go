@@ -41,6 +41,7 @@ type attempts struct {
 	failed, panics int
 	since          time.Time // first failure
 	reported       bool      // the answer already says that the job failed
+	storeWorked    bool      // the store has accepted a write since what would have been the last attempt
 	damaged        []string  // damaged records that the job has read
 }
 

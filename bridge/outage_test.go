@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/storage"
@@ -212,6 +214,40 @@ func outlast(t *testing.T, d *disk) (refused int) {
 		t.Errorf("the log has %d messages, want three questions with four each", n)
 	}
 	return refused
+}
+
+// The store does not answer for so long that a message would be given up, and is back just then: the
+// message is answered, and its sender is told nothing else.
+func TestAnOutageGivesNoMessageUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var tries atomic.Int32
+		var back atomic.Bool
+		r := newHarness(t, echo, func(c *bridge.Config) {
+			c.Store = &faulty{
+				Store: c.Store,
+				write: func(_ []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+					if !back.Load() {
+						back.Store(tries.Add(1) == 20)
+						return 0, errFaulty
+					}
+					return do()
+				},
+				put: func(string) error { // of the dead letter
+					back.Store(true)
+					return nil
+				},
+			}
+		})
+		for r.bridge.Accept(t.Context(), direct("1", "hello")) != nil {
+			pass(t, 15)
+		}
+		pass(t, 10)
+		if got, letters := r.platform.texts(), deadLetters(t, r); !slices.Equal(got, []string{"re: hello"}) || len(letters) != 0 {
+			t.Errorf("after %d tries: answers %q, dead letters %v", tries.Load(), got, letters)
+		}
+		r.stop()
+	})
 }
 
 // countLog counts the messages of the first chat in its first session.

@@ -35,6 +35,7 @@ import (
 //	access/       who was let in, one for each; a refusal expires
 //	stranger/     users to whom the notice to unknown users was sent, if replicas share the
 //	              store; a day, and at most 200 new ones an hour
+//	probe         is written to find out whether the store accepts writes; one
 //	aside/        dead letters; 30 days, pruned each hour
 //	observe/      groups in which the bot listens; one for each
 //	heard/        messages in those groups; about 50 for each chat or thread, for a day
