@@ -460,6 +460,41 @@ func TestAJobThatWasClaimedKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// A command fails and is tried again, which rewrites its record. After a restart it is still before the
+// message behind it, which it would drop otherwise.
+func TestACommandThatFailsKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		fails := func(key string) error {
+			if broken.Load() && strings.HasPrefix(key, "session/") {
+				return errFaulty
+			}
+			return nil
+		}
+		r := newHarness(t, echo, func(c *bridge.Config) {
+			c.Store = &faulty{Store: c.Store, put: fails, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+				for _, op := range ops {
+					if err := fails(op.Key); err != nil {
+						return 0, err
+					}
+				}
+				return do()
+			}}
+		})
+		broken.Store(true)
+		r.accept(direct("1", "/clear"), direct("2", "hello"))
+		pass(t, 5)
+		r.stop()
+		broken.Store(false)
+		r.start()
+		pass(t, 10)
+		if got := r.platform.texts(); len(got) != 2 || !strings.Contains(got[0], "cleared") || strings.Contains(got[0], "dropped") || got[1] != "re: hello" {
+			t.Errorf("answers: %q", got)
+		}
+		r.stop()
+	})
+}
+
 // A process becomes the owner of a chat while it is given a message again that waits there: it
 // does not go before the one in front of it.
 func TestAMessageThatIsGivenAgainKeepsItsPlace(t *testing.T) {

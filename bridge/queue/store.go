@@ -176,8 +176,8 @@ func (s Store) Claim(ctx context.Context, j *Run) (bool, error) {
 	}
 }
 
-// Touch rewrites the record of a job unchanged, to find out whether the store accepts writes of this
-// job. It returns [ErrLost] if another process has taken over or closed the job.
+// Touch rewrites the record of a job, to find out whether the store accepts writes of this job. Only the
+// job's number is added, which a first record lacks. It returns [ErrLost] if another process has taken over or closed the job.
 func (s Store) Touch(ctx context.Context, j *Run) error {
 	known, err := s.Store.Get(ctx, OpenPrefix+j.Key())
 	if errors.Is(err, storage.ErrNotFound) {
@@ -186,8 +186,15 @@ func (s Store) Touch(ctx context.Context, j *Run) error {
 	if err != nil {
 		return fmt.Errorf("read job %s: %w", j.Key(), err)
 	}
-	if its, err := s.DecodeJob(known); err == nil && its.LeaseToken != j.LeaseToken && its.Rev != j.Rev {
-		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
+	if its, damaged := s.DecodeJob(known); damaged == nil {
+		if its.LeaseToken != j.LeaseToken && its.Rev != j.Rev {
+			return fmt.Errorf("%s: %w", j.Key(), ErrLost)
+		}
+		op, err := its.Record()
+		if err != nil {
+			return err
+		}
+		known.Value = op.Value
 	}
 	rev, err := s.Store.Put(ctx, known.Key, known.Value, known.Revision)
 	if errors.Is(err, storage.ErrConflict) {
