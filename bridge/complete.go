@@ -72,6 +72,12 @@ func (c *completer) close(j *queue.Run, state receipts.State, due <-chan struct{
 		c.log.Error("job cannot be closed, trying again", "job", j.Key(), "err", err)
 		return err
 	}
+	c.end(j)
+	return nil
+}
+
+// end does what follows the write of a job's receipt.
+func (c *completer) end(j *queue.Run) {
 	if c.queue.Remove(j.Key()); c.reactions.HasAny.Load() {
 		c.reactions.End(j)
 	}
@@ -79,7 +85,6 @@ func (c *completer) close(j *queue.Run, state receipts.State, due <-chan struct{
 	if c.tracer != nil {
 		c.tracer.End(j)
 	}
-	return nil
 }
 
 // receiptPause is how long the write of a receipt waits for another write to be grouped with. The longer
@@ -154,10 +159,17 @@ func (c *completer) endPreview(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// dropIfLost drops a job if err says that another process now has it, and reports whether it did.
+// dropIfLost drops a job if err says that another process now has it, and reports whether it did. It
+// ends a job that this process has closed by a write that returned an error.
 func (c *completer) dropIfLost(j *queue.Run, err error) bool {
 	if !errors.Is(err, queue.ErrLost) {
 		return false
+	}
+	ctx, cancel := c.queue.WriteContext()
+	defer cancel()
+	if !j.Closed.IsZero() && c.jobs.IsClosed(ctx, j) {
+		c.end(j)
+		return true
 	}
 	c.log.Info("job taken over by another process", "job", j.Key())
 	c.queue.Remove(j.Key())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -196,5 +198,38 @@ func TestSignsAreTheOwners(t *testing.T) {
 		}
 		other.noSignsOnRecord()
 		s.stop(t)
+	})
+}
+
+// The write that closes a job reports an error, and has happened: what is shown for the job is taken
+// away, and its trace ends.
+func TestAJobWhoseLastWriteReportedAnErrorEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, traced := &signing{}, newFollowers()
+		var lost atomic.Bool
+		r := newHarness(t, slowly, withSigns(p), traced.join, func(c *bridge.Config) {
+			c.Store = &faulty{Store: c.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+				rev, err := do()
+				closes := slices.ContainsFunc(ops, func(op storage.Op) bool {
+					return op.Kind == storage.KindPut && op.Key == receipts.Prefix+"fake:1/2/text"
+				})
+				if closes && err == nil && !lost.Swap(true) {
+					return 0, errFaulty
+				}
+				return rev, err
+			}}
+		})
+		r.accept(direct("1", "slow one"), direct("2", "two"))
+		pass(t, 5)
+		if shown, _ := p.seen(); shown != "2" {
+			t.Errorf("meanwhile there are %q", shown)
+		}
+		pass(t, 60)
+		if shown, calls := p.seen(); shown != "" || !lost.Load() {
+			t.Errorf("in the end there are %q after %q, an answer was lost: %v", shown, calls, lost.Load())
+		}
+		r.noSignsOnRecord()
+		r.stop()
+		traced.whole(t, false)
 	})
 }

@@ -224,7 +224,7 @@ func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 		}
 		return err
 	})
-	if errors.Is(err, ErrLost) && s.closedByLease(ctx, j) {
+	if errors.Is(err, ErrLost) && s.IsClosed(ctx, j) {
 		return nil
 	}
 	if err != nil {
@@ -233,8 +233,8 @@ func (s Store) Close(ctx context.Context, j *Run, due <-chan struct{}) error {
 	return nil
 }
 
-// closedByLease reports whether a write that returned an error has closed a job under its lease.
-func (s Store) closedByLease(ctx context.Context, j *Run) bool {
+// IsClosed reports whether a write that returned an error has closed a job under its lease.
+func (s Store) IsClosed(ctx context.Context, j *Run) bool {
 	known, err := s.loadReceipt(ctx, j.Key())
 	return err == nil && known != nil && known.LeaseToken == j.LeaseToken
 }
