@@ -235,6 +235,32 @@ func TestAStopThatIsAcceptedAfterATakeoverStops(t *testing.T) {
 	})
 }
 
+// A replica is paused before it stores a card, and goes on when its chat is another's: that one shows it.
+func TestACardOfAPausedReplicaIsShownByTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSleepers(t, echo, voting(&voter{}))
+		owner, _ := s.owner(t)
+		s.when(func(replica int, ops []storage.Op) bool {
+			return replica == owner && strings.HasPrefix(ops[0].Key, "card/")
+		})
+		posted := make(chan struct{})
+		go func() {
+			defer close(posted)
+			s.several[owner].post("key", in("7", "", "").Chat, vote())
+		}()
+		pass(t, takeover)
+		s.wake(owner)
+		<-posted
+		pass(t, 3)
+		if got := s.answers(); !slices.Equal(got, []string{"Tea?"}) {
+			t.Errorf("shown are %q", got)
+		}
+		pass(t, 60)
+		s.stop(t)
+	})
+}
+
 // TestAPausedReplicaKeepsTheOrder pauses a replica at each write about some messages that it
 // is given together, until the other one has taken over what is on record, and lets it go on in
 // the middle of that one's turn. The messages are asked and answered in their order.

@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
 )
 
 // inserter makes jobs from messages, stores them, and queues them.
@@ -119,11 +120,19 @@ func (i *inserter) Find(ctx context.Context, key string) (*receipts.Receipt, err
 	return i.jobs.Find(ctx, key)
 }
 
-// Enqueue implements [interact.Jobs].
-func (i *inserter) Enqueue(j *queue.Run) {
-	if i.jobs.AssignSeq(j); !j.Unclaimed {
+// InsertWith implements [interact.Jobs].
+func (i *inserter) InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) error {
+	added, err := i.jobs.Add(ctx, j, more...)
+	if err != nil {
+		return err
+	}
+	if !added {
+		return storage.ErrConflict
+	}
+	if !j.Unclaimed {
 		_ = i.queue.Enqueue(j)
 	}
+	return nil
 }
 
 // Adopt implements [interact.Jobs]: it queues a stored job that no worker has, because its first write

@@ -69,7 +69,9 @@ func (s *suspender) saveWaiting(ctx context.Context, j *queue.Run) error {
 		return fmt.Errorf("store job %s and the end of its preview: %w", j.Key(), err)
 	}
 	outbox.DeliveryOf(j).Preview, j.Rev = nil, e.Rev
-	s.inserter.Enqueue(e)
+	if s.jobs.AssignSeq(e); !e.Unclaimed {
+		_ = s.queue.Enqueue(e)
+	}
 	return nil
 }
 

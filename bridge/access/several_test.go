@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +42,14 @@ func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	return queue.Store{Store: p.store, NewData: types}.Find(ctx, key)
 }
 
-func (post) Enqueue(*queue.Run)                        {}
+func (p post) InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) error {
+	added, err := queue.Store{Store: p.store, Base: new(atomic.Int64)}.Add(ctx, j, more...)
+	if err == nil && !added {
+		err = storage.ErrConflict
+	}
+	return err
+}
+
 func (post) Adopt(context.Context, string) error       { return nil }
 func (post) Go(func(context.Context))                  {}
 func (post) Render(*queue.Run, string) []receipts.Part { return nil }

@@ -24,8 +24,9 @@ type Jobs interface {
 	New(m chats.Message) *queue.Run
 	// Find returns the record of a job, open or closed; nil if there is none.
 	Find(ctx context.Context, key string) (*receipts.Receipt, error)
-	// Enqueue queues a new job that is on disk.
-	Enqueue(j *queue.Run)
+	// InsertWith stores a new job, in one write with more operations, and queues it. ErrConflict means that
+	// the job exists already, or that one of the operations conflicts.
+	InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) error
 	// Adopt queues the open job under a key, unless a worker has it already.
 	Adopt(ctx context.Context, key string) error
 	// Go runs f concurrently with the jobs, with a context that ends with theirs. During shutdown it may

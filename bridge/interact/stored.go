@@ -14,7 +14,6 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
-	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -165,19 +164,13 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run, more ..
 		return fmt.Errorf("encode card: %w", err)
 	}
 	ops := append([]storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}, more...)
-	if j != nil {
-		added, err := j.NewOps()
-		if err != nil {
-			return err
-		}
-		ops = append(append(ops, added...), storage.Check(receipts.Prefix+j.Key(), storage.Absent))
+	if j == nil {
+		kept.rev, err = d.cfg.Store.Write(ctx, ops...)
+	} else if err = d.cfg.Jobs.InsertWith(ctx, j, ops...); err == nil {
+		kept.rev = j.Rev
 	}
-	if kept.rev, err = d.cfg.Store.Write(ctx, ops...); err != nil {
+	if err != nil {
 		return fmt.Errorf("store card: %w", err)
-	}
-	if j != nil {
-		j.Rev = kept.rev
-		d.cfg.Jobs.Enqueue(j)
 	}
 	return nil
 }

@@ -49,15 +49,16 @@ type Store struct {
 	Base *atomic.Int64
 }
 
-// Add writes a new job, or an unclaimed job that this process claims; see [Job.Unclaimed]. It returns
-// false, and writes nothing, if the event is stored already or another process has claimed it. If
-// another process has taken over the chat, Add stores the job as unclaimed.
-func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
-	ops, err := j.NewOps()
+// Add writes a new job, or an unclaimed job that this process claims; see [Job.Unclaimed], and with it
+// more operations. It returns false, and writes nothing, if the event is stored already, another process
+// has claimed it, or one of the operations conflicts. If another process has taken over the chat, Add
+// stores the job as unclaimed.
+func (s Store) Add(ctx context.Context, j *Run, more ...storage.Op) (bool, error) {
+	added, err := j.NewOps()
 	if err != nil {
 		return false, err
 	}
-	ops = append(ops, storage.Check(receipts.Prefix+j.Key(), storage.Absent))
+	ops := append(slices.Concat(more, added), storage.Check(receipts.Prefix+j.Key(), storage.Absent))
 	if s.Fence != nil {
 		ops = s.withFence(j, ops...)
 	}
@@ -71,7 +72,7 @@ func (s Store) Add(ctx context.Context, j *Run) (bool, error) {
 		if j.Rev != storage.Absent {
 			return false, nil // the job was unclaimed, and still is
 		}
-		return s.Add(ctx, j)
+		return s.Add(ctx, j, more...)
 	}
 	if err != nil {
 		return false, fmt.Errorf("store job %s: %w", j.Key(), err)
