@@ -237,6 +237,22 @@ func TestAnEditOfWhatEndsBeforeIsAnsweredWithALine(t *testing.T) {
 	})
 }
 
+func TestAnEditOfWhatWasStoppedIsNotCalledAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow()
+		r := newHarness(t, s.think)
+		r.accept(direct("1", "slow one"), direct("2", "two"))
+		<-s.asked
+		r.accept(direct("3", "/stop"))
+		pass(t, 1)
+		r.accept(edit(direct("2", ""), "two, changed"))
+		pass(t, 1)
+		r.stop()
+		r.want(t, "Stopped. One waiting message was dropped.",
+			"You changed a message that I did not answer. If you want an answer, please send it again as a new message.")
+	})
+}
+
 func TestPiecesAreOneMessage(t *testing.T) {
 	long := func(m chats.Message, cut chats.Cut) chats.Message { m.Cut = cut; return m }
 	apart := func(m chats.Message, d time.Duration) chats.Message { m.Time = time.Unix(1000, 0).Add(d); return m }

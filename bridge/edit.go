@@ -103,13 +103,17 @@ func (e *editHandler) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	}
 }
 
-// editedText is the answer to the first edit of an answered message.
-const editedText = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
+// editedText is the answer to the first edit of an answered message, unansweredText to that of one whose
+// job ended otherwise.
+const (
+	editedText     = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
+	unansweredText = "You changed a message that I did not answer. If you want an answer, please send it again as a new message."
+)
 
 // notifyTooLate tells the sender, once for each message, that an edit came too late.
-func (e *editHandler) notifyTooLate(ctx context.Context, edit chats.Message) error {
+func (e *editHandler) notifyTooLate(ctx context.Context, edit chats.Message, text string) error {
 	id, _, _ := strings.Cut(edit.ID, editMark)
-	_, err := e.cards.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: editedText})
+	_, err := e.cards.Post(ctx, "edited/"+edit.Chat.String()+"/"+id, edit.Chat, interact.Card{ReplyTo: id, Text: text})
 	if errors.Is(err, queue.ErrInvalid) {
 		return nil
 	}
@@ -158,8 +162,11 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 	if closed, err := e.jobs.HasReceipt(ctx, queue.KeyOf(given)); closed || err != nil {
 		return err // the platform has delivered the edit again
 	}
-	if over {
-		return e.notifyTooLate(ctx, edit)
+	switch {
+	case over && asked.State == receipts.Done:
+		return e.notifyTooLate(ctx, edit, editedText)
+	case over:
+		return e.notifyTooLate(ctx, edit, unansweredText)
 	}
 	return e.steerEdit(ctx, given)
 }
