@@ -22,13 +22,14 @@ import (
 // Name is the database file in the data directory.
 const Name = "oneclaw.db"
 
-// Patterns of the names of incomplete copies. They are in the data directory, unless a comment says
+// Patterns of the names of incomplete files. They are in the data directory, unless a comment says
 // otherwise.
 const (
 	spoolPattern   = ".backup-*"
 	backupPattern  = ".oneclaw-backup-*" // beside the backup
 	exportPattern  = ".oneclaw-export-*" // beside the export
 	restorePattern = ".restore-*"
+	secretPattern  = ".secret-*"
 )
 
 const (
@@ -199,7 +200,7 @@ func checkNotTruncated(path string) error {
 
 // removeTemporary deletes the files that an interrupted backup or restore left.
 func removeTemporary(dir string) {
-	for _, pattern := range []string{spoolPattern, restorePattern} {
+	for _, pattern := range []string{spoolPattern, restorePattern, secretPattern} {
 		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
 		for _, name := range names {
 			_ = os.Remove(name)

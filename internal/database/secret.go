@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -87,17 +88,21 @@ func (p Place) localKey() ([]byte, error) {
 	return []byte(key), nil
 }
 
+// newSecretKey writes a new key to a file, which a crash leaves complete or absent.
 func newSecretKey(path string) ([]byte, error) {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails (crypto/rand)
 	key := []byte(hex.EncodeToString(random))
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	written, _, err := writeTemp(filepath.Dir(path), secretPattern, func(w io.Writer) error {
+		_, err := w.Write(append(key, '\n'))
+		return err
+	})
+	if err == nil {
+		defer func() { _ = os.Remove(written) }()
+		err = publish(written, path, false)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make the secret key: %w", err)
-	}
-	_, err = f.Write(append(key, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, fmt.Errorf("write the secret key: %w", err)
 	}
 	return key, nil
 }
