@@ -146,7 +146,12 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	if asked || err != nil {
 		return err
 	}
-	err = View(ctx, Place{Dir: dir}, func(store *Store) error { return store.writeBackup(ctx, w) })
+	err = View(ctx, Place{Dir: dir}, func(store *Store) error {
+		if err := CheckFinished(ctx, store); err != nil {
+			return err
+		}
+		return store.writeBackup(ctx, w)
+	})
 	if errors.Is(err, storage.ErrLocked) {
 		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, ControlName))
 	}
@@ -268,6 +273,11 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := CheckFinished(ctx, store); errors.Is(err, ErrUnfinished) {
+		return errors.New("it is a copy of a database whose move was unfinished: name another backup")
+	} else if err != nil {
+		return err
+	}
 	f, err := readFormat(ctx, store)
 	if err != nil {
 		return err

@@ -158,3 +158,29 @@ func TestBackupsOfOneSecondAreKept(t *testing.T) {
 		t.Errorf("%d names, %d files, %v", len(kept), len(files), err)
 	}
 }
+
+// A database into which a move is unfinished is not backed up, and a copy of it is not restored.
+func TestAHalfMovedDatabaseIsNoBackup(t *testing.T) {
+	at, file := Place{Dir: t.TempDir()}, filepath.Join(t.TempDir(), "backup")
+	database := filepath.Join(at.Dir, Name)
+	store, err := bolt.Open(bolt.Config{Path: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ClearStore(t.Context(), store), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Backup(t.Context(), at, file, Options{}); !errors.Is(err, ErrUnfinished) {
+		t.Errorf("backed up: %v", err)
+	}
+	if err := errors.Join(copyFile(database, file), appendChecksum(file)); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := Place{Dir: t.TempDir()}
+	if _, err := Restore(t.Context(), elsewhere, file, "", LowestFormat); err == nil || !strings.Contains(err.Error(), "whose move was unfinished: name another backup") {
+		t.Errorf("restored: %v", err)
+	}
+	if left, err := os.ReadDir(elsewhere.Dir); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}

@@ -182,13 +182,20 @@ func (s *Store) NewestKnown() int {
 }
 
 // CheckFormat refuses a database that has, or is about to get, a format that this program does not
-// know, with replicas.ErrRefused. A replica calls it after joining.
+// know, or that is being restored, with replicas.ErrRefused. A replica calls it after joining.
 func (s *Store) CheckFormat(ctx context.Context) error {
-	f, err := readFormat(ctx, s.Store)
-	if err != nil {
+	err := CheckFinished(ctx, s.Store)
+	if err != nil && !errors.Is(err, ErrUnfinished) {
 		return err
 	}
-	if err := checkFormat(f, s.NewestKnown()); err != nil {
+	if err == nil {
+		var f format
+		if f, err = readFormat(ctx, s.Store); err != nil {
+			return err
+		}
+		err = checkFormat(f, s.NewestKnown())
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", replicas.ErrRefused, err)
 	}
 	return nil

@@ -174,6 +174,9 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 	if err == nil {
 		err = ClearStore(ctx, store)
 	}
+	if refused := store.CheckFormat(ctx); !errors.Is(refused, replicas.ErrRefused) {
+		t.Errorf("a replica that joins meanwhile: %v", refused)
+	}
 	if err = errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
 	}
