@@ -29,8 +29,10 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 		"thinking": {chat, []answer{broken(`{"reasoning_content":"` + long + `"}`)}, agent.Usage{Input: input, Output: 100}, true},
 		"a call":   {chat, []answer{broken(`{"tool_calls":[{"index":0,"function":{"name":"abcd","arguments":"` + long + `"}}]}`)}, agent.Usage{Input: input, Output: 101}, true},
 		"before the reply": {
-			chat, []answer{broken(`{"content":"` + long + `"}`), refusal(503, "", "Overloaded"), stream(hello, stop, usage)},
-			agent.Usage{Input: input + 100, Cached: 64, Output: 107}, false,
+			chat,
+			[]answer{broken(`{"content":"` + long + `"}`), refusal(503, "", "Overloaded"), stream(hello, stop, usage)},
+			agent.Usage{Input: input + 100, Cached: 64, Output: 107},
+			false,
 		},
 		"before a reply without usage": {chat, []answer{broken(`{"content":"` + long + `"}`), stream(hello, stop)}, agent.Usage{Input: 2 * input, Output: 104}, false},
 		"withheld":                     {chat, []answer{stream(`{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`, usage)}, agent.Usage{Input: 100, Cached: 64, Output: 7}, true},
@@ -38,8 +40,10 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 		"nothing came":                 {chat, []answer{respond(200, "text/event-stream", "")}, agent.Usage{}, true},
 		"over the Responses API":       {responses, []answer{events(`{"type":"response.reasoning_summary_text.delta","delta":"` + long + `"}`)}, agent.Usage{Input: input, Output: 100}, true},
 		"failed": {
-			responses, []answer{events(created, textHel, `{"type":"response.failed","response":{"status":"failed","error":{"code":"bio_policy","message":"No"},`+spent+`}}`)},
-			agent.Usage{Input: 100, Cached: 64, CacheWritten: 12, Output: 7}, true,
+			responses,
+			[]answer{events(created, textHel, `{"type":"response.failed","response":{"status":"failed","error":{"code":"bio_policy","message":"No"},`+spent+`}}`)},
+			agent.Usage{Input: 100, Cached: 64, CacheWritten: 12, Output: 7},
+			true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func isUTF8(file io.Reader) (bool, error) {
 	in := bufio.NewReaderSize(file, 64<<10)
 	for {
 		switch r, size, err := in.ReadRune(); {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return true, nil
 		case err != nil:
 			return false, err

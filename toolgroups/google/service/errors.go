@@ -66,8 +66,7 @@ func (c *Conn) mapError(err error) error {
 // unknownOutcome returns the error of a call that Google may have carried out, although no response has
 // arrived. It does not suggest to try again: a mail would be sent twice.
 func unknownOutcome(err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
 	code, cause := CodeUnavailable, PlainLine(err.Error())
