@@ -89,12 +89,6 @@ func WithAsker(ctx context.Context, ask func(ctx context.Context, q Question) (A
 	return context.WithValue(ctx, askerKey{}, ask)
 }
 
-// CanAsk reports whether a tool can ask the user in this context.
-func CanAsk(ctx context.Context) bool {
-	_, asks := ctx.Value(askerKey{}).(func(context.Context, Question) (Answer, error))
-	return asks
-}
-
 // Ask asks the user on whose behalf a tool runs, and waits for the answer. If the user cannot be
 // asked, the answer is [AnswerDecline]. During the wait, the timeouts of [WithPausableTimeout] are
 // paused. An error means that the call is over.
