@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"strings"
 )
 
@@ -61,6 +62,30 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 		req.Header.Set("Content-Type", kind)
 	}
 	return req, nil
+}
+
+// OverridesMethod reports whether a request asks its server to treat it as one with another method: by
+// a header such as X-HTTP-Method-Override, or by a query parameter such as _method. A plain "method" in
+// the query is an argument of many services.
+func OverridesMethod(address string, headers ...string) bool {
+	for _, name := range headers {
+		if strings.Contains(strings.ToLower(name), "method") {
+			return true
+		}
+	}
+	_, query, _ := strings.Cut(address, "?")
+	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' || r == '#' }) {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		name = strings.ToLower(strings.TrimSpace(name))
+		joined := strings.NewReplacer("-", "", "_", "", "$", "").Replace(name)
+		if name == "_method" || strings.Contains(joined, "httpmethod") || strings.Contains(joined, "methodoverride") {
+			return true
+		}
+	}
+	return false
 }
 
 // Reply is a server's response.

@@ -247,6 +247,23 @@ func TestScriptsAnswer(t *testing.T) {
 	}
 }
 
+// A script may send what http_request asks for, so it asks too.
+func TestScriptsAsk(t *testing.T) {
+	for arguments, want := range map[string]bool{
+		`{"url":"https://x.org","mode":"extract"}`:                                                             false,
+		`{"url":"https://x.org","mode":"screenshot","wait_seconds":0.5}`:                                       false,
+		`{"url":"https://x.org","mode":"extract","javascript":" \n"}`:                                          false,
+		`{"url":"https://x.org","mode":"extract","javascript":"return document.title"}`:                        true,
+		`{"url":"https://x.org","mode":"extract","javascript":"return (await fetch('/1',{method:'DELETE'}))"}`: true,
+		`{"javascript":["x"]}`: true,
+		`javascript`:           true,
+	} {
+		if got := shared.NeedsApproval(json.RawMessage(arguments)); got != want || shared.Effect == toolgroups.ReadOnly || shared.LastingApproval {
+			t.Errorf("%s: asks %t, want %t", arguments, got, want)
+		}
+	}
+}
+
 func TestLongTextsAreCutAndKept(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -39,7 +39,16 @@ var manifests embed.FS
 
 // Tool returns the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ReadTool(manifests, "browser", toolgroups.TypedHandler(b.runTool))
+	tool, err := toolgroups.ReadTool(manifests, "browser", toolgroups.TypedHandler(b.runTool))
+	tool.NeedsApproval = hasScript
+	return tool, err
+}
+
+// hasScript reports whether a call has a script, which may send anything anywhere, like a request for which
+// http_request asks.
+func hasScript(arguments json.RawMessage) bool {
+	var in browserArgs
+	return json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.JavaScript) != ""
 }
 
 type browserArgs struct {

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"oneclaw/internal/guard"
@@ -119,7 +120,7 @@ func requestNeedsApproval(arguments json.RawMessage) bool {
 				return true
 			}
 		case "url":
-			if json.Unmarshal(value, &text) != nil || overridesMethod(text) {
+			if json.Unmarshal(value, &text) != nil || guard.OverridesMethod(text) {
 				return true
 			}
 		case "headers":
@@ -127,30 +128,9 @@ func requestNeedsApproval(arguments json.RawMessage) bool {
 			if json.Unmarshal(value, &headers) != nil {
 				return true
 			}
-			for header := range headers {
-				if strings.Contains(strings.ToLower(header), "method") {
-					return true // such as X-HTTP-Method-Override
-				}
+			if guard.OverridesMethod("", slices.Collect(maps.Keys(headers))...) {
+				return true
 			}
-		}
-	}
-	return false
-}
-
-// overridesMethod reports whether the query names a method that the server should use instead:
-// _method, X-HTTP-Method-Override and the like. A plain "method" is an argument of many
-// services.
-func overridesMethod(address string) bool {
-	_, query, _ := strings.Cut(address, "?")
-	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' || r == '#' }) {
-		name, _, _ := strings.Cut(part, "=")
-		if plain, err := url.QueryUnescape(name); err == nil {
-			name = plain
-		}
-		name = strings.ToLower(strings.TrimSpace(name))
-		joined := strings.NewReplacer("-", "", "_", "", "$", "").Replace(name)
-		if name == "_method" || strings.Contains(joined, "httpmethod") || strings.Contains(joined, "methodoverride") {
-			return true
 		}
 	}
 	return false

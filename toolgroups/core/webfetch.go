@@ -68,7 +68,7 @@ type page struct {
 }
 
 func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs) (toolgroups.Result, error) {
-	if overridesMethod(in.URL) {
+	if guard.OverridesMethod(in.URL) {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeInvalidURL,
 			"The page was not fetched: its address asks the server to take the request for another than GET. Use http_request, which a person approves.")
 	}

@@ -20,8 +20,8 @@ func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, sourc
 	if strings.TrimSpace(source) == "" {
 		return toolgroups.Errorf(code, "'js_code' is blank.")
 	}
-	h := &host{tools: t, scope: call.Scope}
-	functions := h.functions(true)
+	h := &host{tools: t, scope: call.Scope, access: access{sends: true, google: true}}
+	functions := h.functions()
 	for name := range functions {
 		functions[name] = func(context.Context, json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("only %s(params) may use what is outside of the script", function)

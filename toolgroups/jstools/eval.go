@@ -33,7 +33,7 @@ func (t *Tools) eval(ctx context.Context, call toolgroups.Call, in evalArgs) (to
 	if in.TimeoutSeconds != nil {
 		seconds = min(max(*in.TimeoutSeconds, 1), maxEvalSeconds)
 	}
-	res, err := t.runScript(ctx, call, sandbox.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, false)
+	res, err := t.runScript(ctx, call, sandbox.Script{Source: in.Code, Timeout: time.Duration(seconds) * time.Second}, access{})
 	if errors.Is(err, sandbox.ErrTimeout) {
 		return res, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The script did not end within %d s and was stopped. Make it do less, or raise timeout_seconds (up to %d).",
@@ -50,7 +50,7 @@ func (t *Tools) newHandler(e scriptSpec) toolgroups.Handler {
 			return toolgroups.Result{}, err
 		}
 		script := sandbox.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
-		res, err := t.runScript(ctx, call, script, e.usesGoogle)
+		res, err := t.runScript(ctx, call, script, access{sends: true, google: e.usesGoogle})
 		if errors.Is(err, sandbox.ErrTimeout) {
 			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
 		}
@@ -87,13 +87,13 @@ func (t *Tools) paramsWithEnv(ctx context.Context, call toolgroups.Call, names [
 	return json.Marshal(params)
 }
 
-// runScript runs a script for a call. If google is true, the script may use the user's Google account.
-func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.Script, google bool) (toolgroups.Result, error) {
+// runScript runs a script for a call.
+func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.Script, may access) (toolgroups.Result, error) {
 	text := ""
 	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) (err error) {
-		h := &host{tools: t, root: root, scope: call.Scope}
+		h := &host{tools: t, root: root, scope: call.Scope, access: may}
 		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
-		s.Functions = h.functions(google)
+		s.Functions = h.functions()
 		s.Log = func(level slog.Level, text string) {
 			t.cfg.Logger.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
 		}

@@ -107,9 +107,9 @@ func TestFilesStayInTheWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The link as a target of a download is looked at below.
-		got := h.js(t, `const U = "`+url+`", P = `+string(quoted)+`, tried = f => { try { f(); return "done" } catch { return "refused" } };
-			[tried(() => fs.readFile(P)), tried(() => fs.writeFile(P, "x")), tried(() => fs.appendFile(P, "x")), fs.exists(P),
-			P === "link" || (await downloadToFile(U, P)).success === false, (await uploadMultipart(U, [{type: "file", path: P}])).ok].join()`)
+		got := h.asTool(t, url, `(async (P, tried) => [tried(() => fs.readFile(P)), tried(() => fs.writeFile(P, "x")), tried(() => fs.appendFile(P, "x")), fs.exists(P),
+			P === "link" || (await downloadToFile(U, P)).success === false, (await uploadMultipart(U, [{type: "file", path: P}])).ok].join())(
+			`+string(quoted)+`, f => { try { f(); return "done" } catch { return "refused" } })`)
 		if got != "refused,refused,refused,false,true,false" {
 			t.Errorf("%q: %s", path, got)
 		}

@@ -124,6 +124,16 @@ func (h *house) js(t testing.TB, code string) string {
 	return h.must(t, "js_eval", args{"code": code, "timeout_seconds": patience})
 }
 
+// asTool evaluates an expression in a tool of a user, in which U is the address.
+func (h *house) asTool(t testing.TB, url, expression string) string {
+	t.Helper()
+	h.put(t, map[string]string{
+		"script.json": `{"name":"script","description":"d","timeout_s":120}`,
+		"script.js":   fmt.Sprintf("const U = %q; async function execute() { return %s }", url, expression),
+	})
+	return h.must(t, "script", args{})
+}
+
 // patience is how many seconds a script may take that should end: other programs may keep this
 // machine busy.
 const patience = 120

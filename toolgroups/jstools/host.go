@@ -20,15 +20,22 @@ const (
 	maxWritten = 64 << 20
 )
 
+// access is what a script may do outside: by default it reads the web.
+type access struct {
+	sends  bool // send requests that change something
+	google bool // use the Google account of the user
+}
+
 // host provides the host functions for one run of a script.
 type host struct {
 	tools        *Tools
 	root         *workspace.Root
 	scope        toolgroups.Scope
+	access       access
 	bytesWritten atomic.Int64
 }
 
-func (h *host) functions(google bool) map[string]sandbox.Function {
+func (h *host) functions() map[string]sandbox.Function {
 	functions := map[string]sandbox.Function{
 		"fetch":           decodeArgument(h.fetch),
 		"downloadToFile":  decodeArgument(h.download),
@@ -38,7 +45,7 @@ func (h *host) functions(google bool) map[string]sandbox.Function {
 		"exists":          decodeArgument(h.exists),
 		"time":            decodeArgument(h.currentTime),
 	}
-	if account := h.tools.cfg.Google; google && account != nil {
+	if account := h.tools.cfg.Google; h.access.google && account != nil {
 		functions["googleToken"] = func(ctx context.Context, _ json.RawMessage) (any, error) {
 			return account.AccessToken(ctx, h.scope)
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html/charset"
@@ -41,6 +43,9 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 	default:
 		return nil, fmt.Errorf("the method %.20q is none of GET, HEAD, POST, PUT, PATCH and DELETE", in.Method)
 	}
+	if err := h.checkSending(in.Method, in.URL, in.Headers); err != nil {
+		return nil, err
+	}
 	req, err := guard.NewRequest(ctx, in.Method, in.URL, in.Body, in.Headers)
 	if err != nil {
 		return nil, err
@@ -60,6 +65,16 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 		out.Note = fmt.Sprintf("\n[cut: only the first %d bytes of the body were read; downloadToFile keeps all of it]", guard.MaxReply)
 	}
 	return out, nil
+}
+
+// checkSending returns an error if the script may only read, and the request might change something: no
+// person has approved that. These are the requests for which http_request asks.
+func (h *host) checkSending(method, address string, headers map[string]string) error {
+	reads := method == http.MethodGet || method == http.MethodHead
+	if h.access.sends || reads && !guard.OverridesMethod(address, slices.Collect(maps.Keys(headers))...) {
+		return nil
+	}
+	return errors.New("js_eval only reads the web (GET and HEAD): make this request with http_request, which a person approves")
 }
 
 func isSuccess(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }

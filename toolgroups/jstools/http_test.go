@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/jstools"
 )
@@ -28,7 +30,7 @@ func TestFetch(t *testing.T) {
 	url := serve(t, echo)
 	for _, tc := range []struct{ code, want string }{
 		{
-			`const r = await fetch(U); [r.ok, r.status, r.statusText, r.headers["x-answer"], r.headers.get("X-Answer"), r.headers.has("none"), await r.text()].join()`,
+			`fetch(U).then(async r => [r.ok, r.status, r.statusText, r.headers["x-answer"], r.headers.get("X-Answer"), r.headers.has("none"), await r.text()].join())`,
 			`false,418,I'm a teapot,42,42,false,GET ||`,
 		},
 		{`(await fetch(U, {method: "post", body: {a: 1}, headers: {"X-Asked": "x"}})).text()`, `POST application/json|x|{"a":1}`},
@@ -42,7 +44,7 @@ func TestFetch(t *testing.T) {
 		{`(await Promise.all(Array.from({length: 30}, () => fetch(U)))).length`, `30`},
 		{`(await fetch(U)).json().catch(e => e.name)`, `SyntaxError`},
 	} {
-		if got := h.js(t, `const U = "`+url+`";`+tc.code); got != tc.want {
+		if got := h.asTool(t, url, tc.code); got != tc.want {
 			t.Errorf("%s: %q", tc.code, got)
 		}
 	}
@@ -59,7 +61,6 @@ func TestFetchRefuses(t *testing.T) {
 		`fetch("` + url + `", {body: "x"})`:                               "has no body",
 		`fetch("` + url + `", {headers: {Host: "other"}})`:                "'Host' cannot be set",
 		`fetch("` + url + `", {headers: {a: "x".repeat(20000)}})`:         "headers are larger",
-		`fetch("` + url + `", {method: "POST", body: "x".repeat(2e6)})`:   "body is larger",
 		`fetch("` + url + `", {headers: {"X-A": "b\r\nInjected: true"}})`: "",
 	} {
 		_, fault := h.call(t, "js_eval", args{"code": "await " + code})
@@ -67,6 +68,42 @@ func TestFetchRefuses(t *testing.T) {
 		if fault != nil && strings.Contains(fault.Message, "hush") {
 			t.Error("a secret of the URL is repeated")
 		}
+	}
+	if got := h.asTool(t, url, `fetch(U, {method: "POST", body: "x".repeat(2e6)}).catch(e => e.message)`); !strings.Contains(got, "body is larger") {
+		t.Error(got)
+	}
+}
+
+// Nobody approves what js_eval does, so it makes no request for which http_request asks.
+func TestJsEvalOnlyReadsTheWeb(t *testing.T) {
+	h := newHouse(t)
+	if err := os.WriteFile(filepath.Join(h.workspace, "contract.txt"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var arrived []string
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		arrived = append(arrived, r.Method+" "+r.URL.RequestURI())
+	})
+	for _, code := range []string{
+		`fetch(U, {method: "POST", body: fs.readFile("contract.txt")})`,
+		`fetch(U, {method: "put", body: "x"})`,
+		`fetch(U, {method: "PATCH"})`,
+		`fetch(U, {method: "DELETE"})`,
+		`fetch(U, {headers: {"X-HTTP-Method-Override": "DELETE"}})`,
+		`fetch(U, {method: "HEAD", headers: [["x-http-method", "PUT"]]})`,
+		`fetch(U + "/?a=1&_method=DELETE")`,
+		`downloadToFile(U, "f", {"X-Method-Override": "PATCH"})`,
+		`downloadToFile(U + "/?%5Fmethod=delete", "f")`,
+		`uploadMultipart(U, [{type: "file", path: "contract.txt"}])`,
+	} {
+		got := h.js(t, `const U = "`+url+`"; await `+code+`.then(r => r.error ?? "sent", e => e.message)`)
+		if !strings.Contains(got, "make this request with http_request, which a person approves") {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+	h.js(t, `const U = "`+url+`"; await fetch(U + "/get?method=x", {headers: {Authorization: "x"}}); await fetch(U + "/head", {method: "head"}); await downloadToFile(U + "/file", "f")`)
+	if diff := cmp.Diff([]string{"GET /get?method=x", "HEAD /head", "GET /file"}, arrived); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -150,7 +187,7 @@ func TestUploadMultipart(t *testing.T) {
 			"multipart/related true --B~Content-Type: application/json; charset=UTF-8~~v~--B--~",
 		},
 	} {
-		got := h.js(t, `const r = await uploadMultipart("`+url+`", `+tc.code+`); if (!r.ok || r.status !== 200) throw new Error(JSON.stringify(r)); r.body`)
+		got := h.asTool(t, url, `uploadMultipart(U, `+tc.code+`).then(r => r.ok && r.status === 200 ? r.body : r)`)
 		if got != tc.want {
 			t.Errorf("%s:\n%q want\n%q", tc.code, got, tc.want)
 		}
@@ -160,7 +197,7 @@ func TestUploadMultipart(t *testing.T) {
 		`Array(21).fill({body: "x"})`:    "1 to 20 parts",
 		`[{type: "file", path: "none"}]`: "There is no file 'none'",
 	} {
-		if got := h.js(t, `(await uploadMultipart("`+url+`", `+code+`)).error`); !strings.Contains(got, want) {
+		if got := h.asTool(t, url, `(await uploadMultipart(U, `+code+`)).error`); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", code, got)
 		}
 	}
@@ -172,8 +209,8 @@ func TestInnerAddressesAreRefused(t *testing.T) {
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { hits++ })
 	h := newHouse(t, func(c *jstools.Config) { c.AllowPrivate = nil })
 	for _, url := range []string{inner, "http://169.254.169.254/latest", "http://[::1]/", "http://localhost/", "http://0.0.0.0/", "http://10.0.0.1/"} {
-		got := h.js(t, `const U = "`+url+`"; JSON.stringify([await fetch(U).then(() => "", e => e.message),
-			(await downloadToFile(U, "f")).error, (await uploadMultipart(U, [{body: "x"}])).error])`)
+		got := h.asTool(t, url, `[await fetch(U).then(() => "", e => e.message),
+			(await downloadToFile(U, "f")).error, (await uploadMultipart(U, [{body: "x"}])).error]`)
 		if strings.Count(got, "internal or reserved") != 3 {
 			t.Errorf("%s: %s", url, got)
 		}

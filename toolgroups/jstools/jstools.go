@@ -9,7 +9,8 @@
 //
 // Scripts run in a separate process (package internal/sandbox). This package provides their host
 // functions: files stay in the workspace of the call, requests go to public addresses only, and a
-// script sees only the variables and accounts that its manifest names. js_eval sees none.
+// script sees only the variables and accounts that its manifest names. js_eval sees none, and only
+// reads the web: it runs without an approval, so it may not send what http_request asks for.
 package jstools
 
 import (

@@ -348,8 +348,8 @@ func TestManagementIsForAdministrators(t *testing.T) {
 		wantFault(t, fault, toolgroups.CodeDenied, "administrators")
 	}
 	want := map[string]toolgroups.Effect{
-		"create_js_tool": toolgroups.Changes, "list_user_tools": toolgroups.ReadOnly,
-		"update_js_tool": toolgroups.Changes, "delete_js_tool": toolgroups.Changes,
+		"create_js_tool": toolgroups.Consequential, "list_user_tools": toolgroups.ReadOnly,
+		"update_js_tool": toolgroups.Consequential, "delete_js_tool": toolgroups.Consequential,
 	}
 	if diff := cmp.Diff(want, effects); diff != "" {
 		t.Error(diff)

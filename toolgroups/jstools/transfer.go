@@ -37,6 +37,9 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	if err != nil {
 		return nil, fileError(in.Path, err)
 	}
+	if err := h.checkSending(http.MethodGet, in.URL, in.Headers); err != nil {
+		return nil, err
+	}
 	req, err := guard.NewRequest(ctx, http.MethodGet, in.URL, "", in.Headers)
 	if err != nil {
 		return nil, err
@@ -98,6 +101,9 @@ type uploadResult struct {
 
 // upload posts parts as multipart/related, or as a form if a part has a name.
 func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
+	if err := h.checkSending(http.MethodPost, in.URL, in.Headers); err != nil {
+		return nil, err
+	}
 	if len(in.Parts) == 0 || len(in.Parts) > maxParts {
 		return nil, fmt.Errorf("an upload has 1 to %d parts", maxParts)
 	}
