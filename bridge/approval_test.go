@@ -724,6 +724,18 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 				}
 			}
 			last := all[len(all)-1]
+			// The buttons can be pressed once the record of the message is written.
+			r.accept(pressOn(last, "x", "2", last.button(t, "Deny")))
+			r.platform.toast(t, "x")
+			waiting, err := bridge.ApprovalsOf(r.bridge).Waiting(t.Context(), "fake:1", 10)
+			if err != nil || len(waiting) != 1 {
+				t.Fatalf("there wait %+v, %v", waiting, err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(waiting[0].Text, want) {
+					t.Errorf("no %q on the page of approvals: %q", want, waiting[0].Text)
+				}
+			}
 			r.accept(pressOn(last, "p", "1", last.button(t, "Allow once")))
 			r.platform.wait(t, tc.cards+1)
 			if got := w.commands(); len(got) != 1 || got[0] != tc.command {

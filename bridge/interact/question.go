@@ -15,7 +15,7 @@ type ApprovalRequest struct {
 	Tool      string
 	Requester string
 	Expires   time.Time
-	// Text is the question with the exact arguments, in Markdown, for the user who may decide.
+	// Text is the question with all of the exact arguments, in Markdown, for the user who may decide.
 	Text string
 	// AllowData and DenyData are the data of the buttons; empty if the user may not press them. They are
 	// valid only for this question and these arguments.
@@ -41,6 +41,9 @@ func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (App
 	}
 	if r.mayAllow(user, role) || user == r.Requester {
 		q.DenyData, q.Text = kept.ButtonData(receipts.ChoiceDeny), kept.Text
+		if kept.Lead != "" { // long arguments
+			q.Text = kept.Lead + "\n\n" + kept.Text
+		}
 	}
 	return q, true
 }
