@@ -201,6 +201,18 @@ func TestALinkMakesOneSession(t *testing.T) {
 	}
 }
 
+// A link signs in its own administrator, also where another one is signed in.
+func TestALinkReplacesTheSessionOfAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	h.admin("telegram:2", true)
+	b, link := h.signedIn("telegram:1"), h.link("telegram:2")
+	b.sees(http.StatusOK, "telegram:2", "/admin/enter/"+link, nil)
+	b.sees(http.StatusOK, "inside: telegram:2", "/admin/enter", url.Values{"token": {link}})
+	b.sees(http.StatusOK, "inside: telegram:2", "/admin/", nil)
+	h.browser().sees(http.StatusNotFound, "This link has been used", "/admin/enter/"+link, nil)
+}
+
 // A session ends with its time, with too long a pause, with the role, and with /admin out,
 // also where another process learns of it.
 func TestSessionsEnd(t *testing.T) {

@@ -185,13 +185,15 @@ func (svc *Service) showLink(w http.ResponseWriter, r *http.Request) {
 
 // useLink signs in the browser in which the button was pressed.
 func (svc *Service) useLink(w http.ResponseWriter, r *http.Request) {
-	if _, err := svc.requestSession(r); err == nil { // the button was pressed twice
+	link := r.PostForm.Get("token")
+	user, _, _ := splitToken(linkMark, link)
+	if s, err := svc.requestSession(r); err == nil && s.User == user { // the button was pressed twice
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 		return
 	}
 	var token string
 	ok := svc.tryLink(w, r, func(ctx context.Context) (err error) {
-		token, err = svc.signIn(ctx, r.PostForm.Get("token"), svc.site.clientAddress(r))
+		token, err = svc.signIn(ctx, link, svc.site.clientAddress(r))
 		return err
 	})
 	if ok {
