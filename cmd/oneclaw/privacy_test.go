@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
@@ -46,6 +47,12 @@ func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
 			"README.txt": s.users[0], "memory.json": "heliotrope", "files/plans.txt": "a heliotrope shed",
 			"receipts.jsonl": "heliotrope", "usage.json": "calls", "conversations/0001": "heliotrope",
 		})
+		// As a command leaves it that unpacks an archive.
+		closed := filepath.Join(workspace.OwnerDir(s.w.env["ONECLAW_DATA_DIR"], s.users[0]), "closed")
+		plant(t, closed, "more.txt", "heliotrope")
+		if err := os.Chmod(closed, 0o500); err != nil { //nolint:gosec // a folder
+			t.Fatal(err)
+		}
 		s.say(0, s.sign+"forget")
 		card := s.card("Shall I forget you?")
 		s.press(0, card, card.buttons["Forget me"], false)

@@ -123,7 +123,7 @@ func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) 
 		}
 	}
 	dir := workspace.OwnerDir(cfg.FilesDir(), owner)
-	if err := os.RemoveAll(dir); err != nil {
+	if err := workspace.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove workspace: %w", err)
 	}
 	if b.files == nil {

@@ -118,7 +118,7 @@ func (s *Store) moveUnreadable(f *localFolder) error {
 	if err := os.Rename(f.dir, filepath.Join(folder, "files")); err != nil {
 		return fmt.Errorf("workspace: %w", err)
 	}
-	if err := os.RemoveAll(folder); err != nil {
+	if err := RemoveAll(folder); err != nil {
 		s.log.Warn("cannot delete an unreadable folder", "folder", folder, "err", err)
 	}
 	return os.Mkdir(f.dir, dirMode)

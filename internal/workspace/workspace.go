@@ -282,6 +282,26 @@ func isEscapeError(err error) bool {
 	return strings.Contains(err.Error(), "path escapes from parent")
 }
 
+// RemoveAll deletes a folder with all its files. Unlike [os.RemoveAll], it also deletes those in folders
+// that a tool has closed to the bot's user.
+func RemoveAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if err := os.Chmod(dir, dirMode); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(removeStale(root, "", nil, true), root.Close()); err != nil {
+		return err
+	}
+	return os.Remove(dir)
+}
+
 // OwnerDir returns the folder with the files of an owner in a data directory.
 func OwnerDir(dataDir, owner string) string {
 	return filepath.Join(dataDir, "workspaces", url.PathEscape(owner))

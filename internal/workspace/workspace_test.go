@@ -92,6 +92,27 @@ func TestWritesAreConfined(t *testing.T) {
 	}
 }
 
+// A command may close a folder, as caches and unpacked archives do. Root is never kept out.
+func TestClosedFoldersAreRemoved(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "ws")
+	must(t, os.WriteFile(filepath.Join(base, "kept"), []byte("kept"), 0o600))
+	for name, mode := range map[string]fs.FileMode{"read": 0o500, "none": 0, ".hidden": 0o500} {
+		deep := filepath.Join(dir, name, "deep")
+		must(t, os.MkdirAll(deep, 0o700))
+		must(t, os.WriteFile(filepath.Join(deep, "file"), []byte("x"), 0o400))
+		must(t, os.Symlink(base, filepath.Join(deep, "link")))
+		must(t, os.Chmod(deep, mode))
+		must(t, os.Chmod(filepath.Dir(deep), mode))
+	}
+	must(t, os.Chmod(dir, 0))
+	must(t, workspace.RemoveAll(dir))
+	must(t, workspace.RemoveAll(dir)) // nothing is there
+	if names, err := os.ReadDir(base); err != nil || len(names) != 1 {
+		t.Errorf("there is %v, %v", names, err)
+	}
+}
+
 func TestWriteFile(t *testing.T) {
 	root, _ := house(t)
 	must(t, root.WriteFile("new/deep/f", []byte("one"), false))
