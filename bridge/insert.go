@@ -121,18 +121,19 @@ func (i *inserter) Find(ctx context.Context, key string) (*receipts.Receipt, err
 }
 
 // InsertWith implements [interact.Jobs].
-func (i *inserter) InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) error {
+func (i *inserter) InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) (storage.Revision, error) {
 	added, err := i.jobs.Add(ctx, j, more...)
 	if err != nil {
-		return err
+		return storage.Absent, err
 	}
 	if !added {
-		return storage.ErrConflict
+		return storage.Absent, storage.ErrConflict
 	}
+	rev := j.Rev // before a worker writes the job again
 	if !j.Unclaimed {
 		_ = i.queue.Enqueue(j)
 	}
-	return nil
+	return rev, nil
 }
 
 // Adopt implements [interact.Jobs]: it queues a stored job that no worker has, because its first write

@@ -42,12 +42,12 @@ func (p post) Find(ctx context.Context, key string) (*receipts.Receipt, error) {
 	return queue.Store{Store: p.store, NewData: types}.Find(ctx, key)
 }
 
-func (p post) InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) error {
+func (p post) InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) (storage.Revision, error) {
 	added, err := queue.Store{Store: p.store, Base: new(atomic.Int64)}.Add(ctx, j, more...)
 	if err == nil && !added {
 		err = storage.ErrConflict
 	}
-	return err
+	return j.Rev, err
 }
 
 func (post) Adopt(context.Context, string) error       { return nil }

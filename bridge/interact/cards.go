@@ -24,9 +24,10 @@ type Jobs interface {
 	New(m chats.Message) *queue.Run
 	// Find returns the record of a job, open or closed; nil if there is none.
 	Find(ctx context.Context, key string) (*receipts.Receipt, error)
-	// InsertWith stores a new job, in one write with more operations, and queues it. ErrConflict means that
-	// the job exists already, or that one of the operations conflicts.
-	InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) error
+	// InsertWith stores a new job, in one write with more operations, and queues it. It returns the revision
+	// of that write; the job belongs to its worker from then on. ErrConflict means that the job exists
+	// already, or that one of the operations conflicts.
+	InsertWith(ctx context.Context, j *queue.Run, more ...storage.Op) (storage.Revision, error)
 	// Adopt queues the open job under a key, unless a worker has it already.
 	Adopt(ctx context.Context, key string) error
 	// Go runs f concurrently with the jobs, with a context that ends with theirs. During shutdown it may

@@ -164,14 +164,16 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run, more ..
 		return fmt.Errorf("encode card: %w", err)
 	}
 	ops := append([]storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}, more...)
+	rev := storage.Absent
 	if j == nil {
-		kept.rev, err = d.cfg.Store.Write(ctx, ops...)
-	} else if err = d.cfg.Jobs.InsertWith(ctx, j, ops...); err == nil {
-		kept.rev = j.Rev
+		rev, err = d.cfg.Store.Write(ctx, ops...)
+	} else {
+		rev, err = d.cfg.Jobs.InsertWith(ctx, j, ops...)
 	}
 	if err != nil {
 		return fmt.Errorf("store card: %w", err)
 	}
+	kept.rev = rev
 	return nil
 }
 

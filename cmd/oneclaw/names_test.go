@@ -62,6 +62,8 @@ func TestAToolOfAServerWithATakenNameIsLeftOutAlone(t *testing.T) {
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, "/mcp notes", nil), "works: it has 2 tools")
 	wantIn(t, w.ask(bot, ann, "look", nil), "Loaded ", "notes_whoami")
-	wantIn(t, w.ask(bot, ann, "make one", nil), "Another tool is called 'notes_whoami'. Take another name.")
+	wantIn(t, w.ask(bot, ann, "make one", nil), "May I run create_js_tool?")
+	w.tap(bot, ann, "Allow once")
+	w.shows(bot, ann, "Another tool is called 'notes_whoami'. Take another name.")
 	wantIn(t, bot.out.String(), `"tool":"notes_erase","group":"mcp_notes"`)
 }
