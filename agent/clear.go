@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -89,15 +90,20 @@ const loadSkill = "load_skill"
 
 // cutNote begins the note of a tool about what it left out of a long result. savedFile matches, in this
 // note, the path of the file with the whole.
-const cutNote = "\n[cut: "
+const cutNote = "[cut: "
 
 var savedFile = regexp.MustCompile(`tool-output/[\w.-]+`)
 
 // clearedText returns the text of a cleared result: its beginning, and how to get the rest.
 func clearedText(m *Message) string {
 	back := "search_history finds the rest"
-	if at := strings.LastIndex(m.Text, cutNote); at >= 0 { // other paths in the text are not this call's
-		if file := savedFile.FindString(m.Text[at:]); file != "" {
+	// The notes of a tool are the last lines. Other paths in the text are not this call's.
+	lines := strings.Split(m.Text, "\n")
+	for _, line := range slices.Backward(lines) {
+		if line != "" && !strings.HasPrefix(line, "[") {
+			break
+		}
+		if file := savedFile.FindString(line); file != "" && strings.HasPrefix(line, cutNote) {
 			back = "the rest is in the file " + file
 		}
 	}

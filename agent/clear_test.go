@@ -118,8 +118,9 @@ func TestAClearedResultNamesItsOwnFile(t *testing.T) {
 	list := "tool-output/exec-other.txt\n" + strings.Repeat("x\n", 500)
 	for text, want := range map[string]string{
 		list: "search_history finds the rest",
-		list + "\n\n[cut: the limit is 1000 of 9000 characters; the whole is in the file tool-output/exec-own.txt]": "the file tool-output/exec-own.txt",
-		list + "\n[cut: stdout had 9000 bytes, stderr 0; the rest was not kept]":                                    "search_history finds the rest",
+		list + "\n\n[cut: the limit is 1000 of 9000 characters; the whole is in the file tool-output/exec-own.txt]":                                                           "the file tool-output/exec-own.txt",
+		list + "\n\n[cut: the limit is 1000 of 9000 characters; the whole is in the file tool-output/http-own.txt]\n[cut: only the first 102400 bytes of the body were read]": "the file tool-output/http-own.txt",
+		list + "\n[cut: stdout had 9000 bytes, stderr 0; the rest was not kept]":                                                                                              "search_history finds the rest",
 	} {
 		history := []agent.Message{
 			{Role: agent.RoleUser, Text: "a"}, {Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "0", Name: "exec"}}},

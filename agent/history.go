@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"oneclaw/toolgroups"
 )
 
 // Error codes of results that the agent itself creates, in addition to those of package toolgroups.
@@ -181,9 +183,9 @@ func StopMessages(history []Message, note string) []Message {
 }
 
 // OmittedEffects returns the messages that stand for a turn that is left out of requests: they tell the
-// model which calls with effects ran, so that it does not repeat them. tools are the names of those that
-// may have taken effect. Both are nil if no such call ran.
-func OmittedEffects(turn []Message) (stands []Message, tools []string) {
+// model which calls with effects ran, so that it does not repeat them. done are the names of the tools that
+// took effect, unsure those that may have. All are nil if no such call ran.
+func OmittedEffects(turn []Message) (stands []Message, done, unsure []string) {
 	var ran []string
 	times := map[string]int{}
 	for i := range turn {
@@ -195,15 +197,15 @@ func OmittedEffects(turn []Message) (stands []Message, tools []string) {
 			if !x.started[n] {
 				continue
 			}
-			outcome := " has an unknown outcome"
-			if at := x.results[n]; at >= 0 && turn[at].Status == StatusOK {
+			tool, outcome := call.EffectiveTool(), " has an unknown outcome"
+			switch at := x.results[n]; {
+			case at >= 0 && turn[at].Status == StatusOK:
 				outcome = " succeeded"
-			} else if at >= 0 && turn[at].Code != CodeInterrupted {
-				outcome = " failed"
-			}
-			tool := call.EffectiveTool()
-			if outcome != " failed" && !slices.Contains(tools, tool) {
-				tools = append(tools, tool)
+				done = append(done, tool)
+			case at >= 0 && (turn[at].Code == toolgroups.CodeInvalid || toolgroups.IsRefusal(turn[at].Code)):
+				outcome = " failed" // before it did anything
+			default: // an error may come after the effect, such as a time-out
+				unsure = append(unsure, tool)
 			}
 			if times[tool+outcome]++; times[tool+outcome] == 1 {
 				ran = append(ran, tool+outcome)
@@ -211,7 +213,7 @@ func OmittedEffects(turn []Message) (stands []Message, tools []string) {
 		}
 	}
 	if len(ran) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for i, what := range ran {
 		if n := times[what]; n > 1 {
@@ -221,7 +223,7 @@ func OmittedEffects(turn []Message) (stands []Message, tools []string) {
 	return []Message{
 		{Role: RoleUser, Text: textOmitted, Sender: turn[0].Sender, AuthorKey: turn[0].AuthorKey},
 		{Role: RoleAssistant, Text: fmt.Sprintf(noteOmitted, strings.Join(ran, ", ")), Final: true},
-	}, tools
+	}, slices.Compact(done), slices.Compact(unsure)
 }
 
 // endsTurn reports whether the turn is complete with this message.

@@ -201,10 +201,10 @@ func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 // TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut: a turn that is refused after calls with effects is left
 // out with all that was said, but the user and the model learn which calls ran.
 func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
-	var failing atomic.Bool
+	var failure atomic.Pointer[toolgroups.Error]
 	send := toolgroups.Tool{Name: "send_mail", Description: "Sends.", Effect: toolgroups.Consequential, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
-		if failing.Load() {
-			return toolgroups.Result{}, errors.New("no server")
+		if err := failure.Load(); err != nil {
+			return toolgroups.Result{}, err
 		}
 		return toolgroups.Result{Text: "a bad page"}, nil
 	}}
@@ -223,11 +223,18 @@ func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
 	}}
 	r, _ := newLong(t, m, func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } })
 	const removed = "The provider's filter blocked your message. I removed it so that we can go on."
-	for n, tt := range []struct{ told, known string }{
-		{removed + " What I had done by then stays done: `send_mail`.", "send_mail succeeded 2 times."},
-		{removed, "send_mail failed 2 times."},
+	for n, tt := range []struct {
+		failure     *toolgroups.Error
+		told, known string
+	}{
+		{nil, removed + " What I had done by then stays done: `send_mail`.", "send_mail succeeded 2 times."},
+		{toolgroups.Errorf(toolgroups.CodeDisabled, "bad"), removed, "send_mail failed 2 times."},
+		{
+			toolgroups.Errorf(toolgroups.CodeTimeout, "bad: not known whether it was sent"),
+			removed + " I cannot tell whether this was done: `send_mail`. Please look before you ask for it again.", "send_mail has an unknown outcome 2 times.",
+		},
 	} {
-		failing.Store(n == 1)
+		failure.Store(tt.failure)
 		r.accept(direct(fmt.Sprint("send", n), "send bad ones"))
 		if got := r.platform.wait(t, 2*n+1)[2*n].text; got != tt.told {
 			t.Errorf("the answer is %q, want %q", got, tt.told)

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -60,8 +61,8 @@ func (q *workQueues) enqueue(ctx context.Context, name string, work func()) bool
 // errBusy is the error of work for which there was no room until its context ended.
 var errBusy = errors.New("slack: too many events wait to be accepted")
 
-// do queues work and returns its error. If ctx ends first, do returns errBusy if there was no room for the
-// work, and otherwise the cause; the work goes on.
+// do queues work and returns its error. If ctx ends first, do returns the cause, within errBusy if there
+// was no room for the work; otherwise the work goes on.
 func (q *workQueues) do(ctx context.Context, name string, work func() error) error {
 	done := make(chan error, 1)
 	ran := q.enqueue(ctx, name, func() {
@@ -73,7 +74,7 @@ func (q *workQueues) do(ctx context.Context, name string, work func() error) err
 	case !ran && ctx.Err() == nil:
 		return errors.New("slack: not running")
 	case !ran:
-		return errBusy
+		return fmt.Errorf("%w: %w", errBusy, context.Cause(ctx))
 	}
 	select {
 	case err := <-done:

@@ -175,7 +175,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 // adaptRequest changes a refused request into one that may succeed. It applies the change that the
 // refusal suggests, or else removes pictures, because an answer to the text alone is better than none.
 func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
-	better = q.learn(f, c.effort(req.Effort, q))
+	better = q.learn(f, c.effort(req.Effort, q), c.temperature(req, q))
 	if c.cfg.API == APIChat {
 		better.useResponses = false
 	}

@@ -131,6 +131,24 @@ func TestATemperatureThatTheModelLacks(t *testing.T) {
 	}
 }
 
+// Mistral takes no temperature above 1.5 (SillyTavern #4856): other chats keep theirs.
+func TestATemperatureThatIsTooHigh(t *testing.T) {
+	cfg := openai.Config{ModelCache: openai.NewModelCache(), Retry: provider.Retry{MaxAttempts: 1}}
+	c, p := client(t, cfg, refusal(422, "", "Input should be less than or equal to 1.5: temperature"), stream(hello, stop), stream(hello, stop), stream(hello, stop))
+	for _, warm := range []float64{1.8, 0.2, 1.2} {
+		req := question()
+		req.Temperature = &warm
+		if _, err := c.Complete(t.Context(), req, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	for i, want := range []string{"1.8", "1", "0.2", "1"} {
+		if !strings.Contains(p.bodies[i], `"temperature":`+want+`,`) && !strings.Contains(p.bodies[i], `"temperature":`+want+`}`) {
+			t.Errorf("request %d has another temperature than %s: %s", i, want, p.bodies[i])
+		}
+	}
+}
+
 // What a model thought goes back to nobody but its server, under the name it came with.
 // Who refuses it gets the same once more without, and is not sent it again.
 //

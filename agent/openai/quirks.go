@@ -31,8 +31,8 @@ type quirks struct {
 	noUsage bool
 	// refusedEfforts are the reasoning efforts that the server has refused.
 	refusedEfforts provider.Efforts
-	// noTemperature: the server has refused a temperature.
-	noTemperature bool
+	// lowTemperature: the server has refused a temperature above 1. noTemperature: it has refused another.
+	lowTemperature, noTemperature bool
 	// noVision: the server has refused pictures.
 	noVision bool
 }
@@ -75,7 +75,10 @@ var refusalQuirks = []struct {
 	{[][]string{{"stream_options"}, {"include_usage"}}, func(q *quirks, _ refusal) { q.noUsage = true }},
 	{[][]string{{"/v1/responses"}, {"responses api"}}, func(q *quirks, _ refusal) { q.useResponses = true }},
 	{[][]string{{"reasoning_effort"}, {"reasoning.effort"}}, func(q *quirks, r refusal) { q.refusedEfforts = q.refusedEfforts.Refuse(r.effort, r.text) }},
-	{[][]string{{"temperature"}}, func(q *quirks, _ refusal) { q.noTemperature = true }},
+	{[][]string{{"temperature"}}, func(q *quirks, r refusal) {
+		isHigh := r.temperature > 1 && !q.lowTemperature
+		q.lowTemperature, q.noTemperature = q.lowTemperature || isHigh, q.noTemperature || !isHigh
+	}},
 	{[][]string{{"openrouter reasoning details"}}, func(q *quirks, _ refusal) { q.needsDetails = true }},
 	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks, _ refusal) { q.needsSignatures = true }},
 	{[][]string{{"after role 'tool'"}}, func(q *quirks, _ refusal) { q.needsBridge = true }},
@@ -88,12 +91,17 @@ var refusalQuirks = []struct {
 	},
 }
 
-// refusal is the text of a refusal, in lower case, and the reasoning effort of the refused request.
-type refusal struct{ text, effort string }
+// refusal is the text of a refusal, in lower case, with the reasoning effort and the temperature of the
+// refused request.
+type refusal struct {
+	text, effort string
+	temperature  float64
+}
 
-// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. effort is
-// the reasoning effort of the request. If the refusal names no known cause, the quirks are unchanged.
-func (q quirks) learn(f *provider.Fault, effort string) quirks {
+// learn returns quirks that avoid the cause of a refusal, so that the same request may succeed. effort and
+// temperature are those of the request, 0 if it has none. If the refusal names no known cause, the quirks
+// are unchanged.
+func (q quirks) learn(f *provider.Fault, effort string, temperature float64) quirks {
 	status, text := f.Failure.Status, strings.ToLower(f.Response)
 	refused := status == 0 || status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusUnprocessableEntity
 	if (refused || status >= http.StatusInternalServerError) && refusesPictures(text) {
@@ -104,7 +112,7 @@ func (q quirks) learn(f *provider.Fault, effort string) quirks {
 		if refused && slices.ContainsFunc(l.words, func(all []string) bool {
 			return !slices.ContainsFunc(all, func(w string) bool { return !strings.Contains(text, w) })
 		}) {
-			l.learn(&q, refusal{text, effort})
+			l.learn(&q, refusal{text, effort, temperature})
 			return q
 		}
 	}

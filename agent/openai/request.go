@@ -44,7 +44,7 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	if req.Temperature != nil && !q.noTemperature && !isReasoningModel(c.cfg.Model) {
 		// Reasoning models refuse every temperature except their default.
 		e.writeRaw(`,"temperature":`)
-		e.buf = strconv.AppendFloat(e.buf, *req.Temperature, 'g', -1, 64)
+		e.buf = strconv.AppendFloat(e.buf, c.temperature(&req, q), 'g', -1, 64)
 	}
 	if len(req.Tools) > 0 {
 		e.writeRaw(`,"tools":`)
@@ -58,6 +58,18 @@ func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool
 	e.writeMessages(req)
 	e.writeRaw(`]}`)
 	return e.buf, len(e.pictures.pictures) > 0
+}
+
+// temperature returns the temperature to ask for, at most 1 for servers that have refused a higher one; 0
+// if none is set.
+func (c *Client) temperature(req *agent.Request, q quirks) float64 {
+	if req.Temperature == nil {
+		return 0
+	}
+	if q.lowTemperature {
+		return min(*req.Temperature, 1)
+	}
+	return *req.Temperature
 }
 
 // effort returns the reasoning effort to ask for: the wanted one, the model's own setting, or the nearest

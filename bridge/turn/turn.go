@@ -412,6 +412,14 @@ func (t *Runner) dropOlderTurns(ctx context.Context, j *queue.Run, h *conversati
 	return true, nil
 }
 
+// codeNames lists names as code.
+func codeNames(names []string) string {
+	for i := range names {
+		names[i] = wording.InlineCode(names[i])
+	}
+	return strings.Join(names, ", ")
+}
+
 // excludeTurn excludes a failed turn from later requests, and returns its answer. The log keeps it, and
 // later requests say which of its calls ran.
 func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.History, failure error) (string, error) {
@@ -420,12 +428,12 @@ func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.
 		return "", err
 	}
 	text, _ := t.explainFailure(ctx, j, failure)
-	stands, tools := agent.OmittedEffects(turn)
-	if len(tools) > 0 {
-		for i := range tools {
-			tools[i] = wording.InlineCode(tools[i])
-		}
-		text.message += " What I had done by then stays done: " + strings.Join(tools, ", ") + "."
+	stands, done, unsure := agent.OmittedEffects(turn)
+	if len(done) > 0 {
+		text.message += " What I had done by then stays done: " + codeNames(done) + "."
+	}
+	if len(unsure) > 0 {
+		text.message += " I cannot tell whether this was done: " + codeNames(unsure) + ". Please look before you ask for it again."
 	}
 	messages := append([]agent.Message{{Role: agent.RoleRefused, Text: text.message, Final: true, Omitted: len(turn) + len(h.Staged)}}, stands...)
 	for i := range messages {

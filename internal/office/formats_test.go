@@ -158,6 +158,7 @@ func TestTablesAndTexts(t *testing.T) {
 		{"x.tsv", "a\tb|c\n", "CSV table\n=== 1 \n1: | a | b\\|c |\n"},
 		{"x.csv", "n\xe4me;gr\xf6\xdfe\n", "CSV table\n=== 1 \n1: | näme | größe |\n"},
 		{"x.csv", "Menge;Preis\n1,5;2,25\n2,5;3,75\n", "CSV table\n=== 1 \n1: | Menge | Preis |\n2: | 1,5 | 2,25 |\n3: | 2,5 | 3,75 |\n"},
+		{"x.csv", "Konto, Januar\n\nDatum;Betrag\n1.1.;-12,50\n", "CSV table\n=== 1 \n1: | Konto, Januar |\n3: | Datum | Betrag |\n4: | 1.1. | -12,50 |\n"},
 		{"x.csv", "\"a;b\",c\n", "CSV table\n=== 1 \n1: | a;b | c |\n"},
 		{"x.csv", "a,\"open\nb", "CSV table\n=== 1 \n1: | a | open<br>b |\n"},
 		{"x.txt", "one line of text\n\n  three\x07\r\nfour", "text\n=== 1 \n1: one line of text\n2: \n3:   three\n4: four\n"},

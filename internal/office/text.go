@@ -151,31 +151,30 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	}
 }
 
-// detectSeparator returns the separator of a CSV file: a semicolon if the first line with separators has
-// one outside quotes, because its commas are then those of decimal numbers, or else the most frequent of
-// comma, tab and bar. Files with another extension than .csv have tabs.
+// detectSeparator returns the separator of a CSV file: the one that is in most of its first lines, outside
+// quotes. Semicolons come before commas, which then are those of decimal numbers.
 func detectSeparator(head []byte, extension string) rune {
 	if extension != ".csv" {
 		return '\t'
 	}
-	counts, quoted := map[rune]int{}, false
-	for _, r := range string(bytes.TrimPrefix(head, []byte("\ufeff"))) {
-		if r == '"' {
+	lines, here, quoted := map[rune]int{}, map[rune]bool{}, false
+	for _, r := range string(head) + "\n" {
+		switch {
+		case r == '"':
 			quoted = !quoted
+		case quoted:
+		case r == '\n':
+			for s := range here {
+				lines[s]++
+			}
+			clear(here)
+		case strings.ContainsRune(",;\t|", r):
+			here[r] = true
 		}
-		if r == '\n' && !quoted && len(counts) > 0 {
-			break
-		}
-		if !quoted && strings.ContainsRune(",;\t|", r) {
-			counts[r]++
-		}
-	}
-	if counts[';'] > 0 {
-		return ';'
 	}
 	best := ','
-	for _, s := range "\t|" {
-		if counts[s] > counts[best] {
+	for _, s := range ";\t|" {
+		if lines[s] > lines[best] || s == ';' && lines[s] == lines[best] && lines[s] > 0 {
 			best = s
 		}
 	}

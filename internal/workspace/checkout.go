@@ -42,6 +42,9 @@ func (s *Store) prepare(ctx context.Context, f *localFolder) error {
 		if err := os.MkdirAll(f.dir, dirMode); err != nil {
 			return fmt.Errorf("workspace: make the folder: %w", err)
 		}
+		if err := os.Chmod(f.dir, dirMode); err != nil { // a tool may have closed it
+			return fmt.Errorf("workspace: open the folder: %w", err)
+		}
 		want, err := decodeTree(stored.Value)
 		if err != nil {
 			return err

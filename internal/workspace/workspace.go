@@ -69,6 +69,9 @@ func OpenWithin(dir string, quota, reserve int64) (*Root, error) {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
 	root, err := os.OpenRoot(abs)
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(abs, dirMode) == nil { // a tool has closed it
+		root, err = os.OpenRoot(abs)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}

@@ -40,15 +40,15 @@ var manifests embed.FS
 // Tool returns the core tool browser.
 func (b *Browser) Tool() (toolgroups.Tool, error) {
 	tool, err := toolgroups.ReadTool(manifests, "browser", toolgroups.TypedHandler(b.runTool))
-	tool.NeedsApproval = hasScript
+	tool.NeedsApproval = needsApproval
 	return tool, err
 }
 
-// hasScript reports whether a call has a script, which may send anything anywhere, like a request for which
-// http_request asks.
-func hasScript(arguments json.RawMessage) bool {
+// needsApproval reports whether a call has a script, which may send anything anywhere, or an address that
+// names another method than GET: requests for which http_request asks.
+func needsApproval(arguments json.RawMessage) bool {
 	var in browserArgs
-	return json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.JavaScript) != ""
+	return json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.JavaScript) != "" || guard.OverridesMethod(in.URL)
 }
 
 type browserArgs struct {

@@ -285,9 +285,8 @@ func (a *Accounts) confirm(ctx context.Context, s Server, req Request) error {
 		}
 		return a.storeConnection(ctx, s, req, got)
 	})
-	var got account
-	if errors.Is(err, signin.ErrTooManyWrongCodes) && json.Unmarshal([]byte(p.Code), &got) == nil {
-		a.revoke(ctx, s, got)
+	if errors.Is(err, signin.ErrTooManyWrongCodes) {
+		a.revokeUnconfirmed(ctx, s, req.User, p)
 	}
 	return err
 }
@@ -296,13 +295,21 @@ func (a *Accounts) confirm(ctx context.Context, s Server, req Request) error {
 // user is connected there, they are only forgotten: some services revoke a consent with all its tokens.
 func (a *Accounts) revokeUnconfirmed(ctx context.Context, s Server, user string, p signin.Pending) {
 	var got account
-	if p.Code == "" || json.Unmarshal([]byte(p.Code), &got) != nil {
-		return
+	if p.Code != "" && json.Unmarshal([]byte(p.Code), &got) == nil {
+		a.revokeUnused(ctx, s, user, got)
 	}
-	if connected, _, err := a.load(ctx, s, user); err == nil && connected.Issuer == got.Issuer && !connected.ConsentEnded {
-		return
+}
+
+// revokeUnused revokes the tokens of an account that is not used, unless another account of the user is
+// connected at the same service, or may be.
+func (a *Accounts) revokeUnused(ctx context.Context, s Server, user string, unused account) {
+	connected, _, err := a.load(ctx, s, user)
+	switch {
+	case err == nil && connected.Issuer == unused.Issuer && !connected.ConsentEnded:
+	case err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, redact.ErrUnreadable):
+	default:
+		a.revoke(ctx, s, unused)
 	}
-	a.revoke(ctx, s, got)
 }
 
 // PruneSignIns deletes the sign-ins that were not confirmed in time, and revokes their tokens. client

@@ -131,7 +131,7 @@ func (a *Accounts) renew(ctx context.Context, s Server, user string, now account
 	switch {
 	case errors.Is(err, errReplaced): // keep the stored state
 		if fault == nil {
-			a.revoke(ctx, s, fresh)
+			a.revokeUnused(ctx, s, user, fresh)
 		}
 		return nil
 	case err != nil && fault == nil:
