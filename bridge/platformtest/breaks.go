@@ -302,7 +302,11 @@ func testBreaksAlone(t testing.TB, w *world) {
 		select {
 		case <-b.hit:
 		case <-ctx.Done():
-			t.Errorf("this call was never made: %s", b)
+			select {
+			case <-b.hit:
+			default:
+				t.Errorf("this call was never made: %s", b)
+			}
 		}
 	}
 	p.mu.Lock()

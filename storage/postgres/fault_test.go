@@ -168,26 +168,31 @@ func TestAConflictIsAsSafeAsAWrite(t *testing.T) {
 		_, err := s.Write(t.Context(), storage.Put(key, nil, storage.Absent), storage.Append(key, 0, storage.Record{}))
 		return err
 	}
-	if err := add("k"); err == nil || isKnown(err) {
-		t.Fatalf("a write that the standby has not got: %v", err)
+	key, unknown := "", error(nil)
+	for n := 0; unknown == nil; n++ { // until the server has read that writes wait for the standby
+		key = fmt.Sprint("k", n)
+		unknown = add(key)
+	}
+	if isKnown(unknown) {
+		t.Fatalf("a write that the standby has not got: %v", unknown)
 	}
 	for err := storage.ErrNotFound; err != nil; {
-		if _, err = s.Get(t.Context(), "k"); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if _, err = s.Get(t.Context(), key); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			t.Fatal(err)
 		}
 	}
-	if err := add("k"); err == nil || isKnown(err) {
+	if err := add(key); err == nil || isKnown(err) {
 		t.Errorf("a conflict with it: %v", err)
 	}
 	if err := standby.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	err := add("k")
+	err := add(key)
 	for range 100 {
 		if isKnown(err) {
 			break
 		}
-		err = add("k")
+		err = add(key)
 	}
 	if !errors.Is(err, storage.ErrConflict) {
 		t.Errorf("a conflict with what the standby has: %v", err)
