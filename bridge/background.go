@@ -142,13 +142,21 @@ func (b *background) names(open []*queue.Run) string {
 // titleOf returns the title of a background task.
 func titleOf(j *queue.Run) string { return turn.TaskOf(j).Title }
 
+// queueOfTask returns the sub-queue that holds a task. Unlike [queue.Queue.ChatOf], it reads nothing that
+// the task's worker writes meanwhile.
+func queueOfTask(j *queue.Run) chats.Chat {
+	chat := j.Message.Chat
+	chat.Thread += backgroundQueue + j.Message.ID
+	return chat
+}
+
 // describe describes an open task.
 func (b *background) describe(j *queue.Run) toolgroups.BackgroundTask {
 	task := turn.TaskOf(j)
 	t := toolgroups.BackgroundTask{
 		ID: j.Message.ID, Title: task.Title, Text: j.Message.Text, Groups: task.Groups, Model: task.Model, User: j.Message.SenderID(), Began: j.Message.Time, Open: true, State: "is running",
 	}
-	switch here := b.queue.Status(b.queue.ChatOf(j)); {
+	switch here := b.queue.Status(queueOfTask(j)); {
 	case here.Held != nil:
 		t.State = "waits for approval of " + wording.JoinOr(here.Held.Tools, "a call")
 	case !here.Running:
@@ -327,7 +335,7 @@ func (b *background) onCardClosed(kept *interact.StoredCard) {
 		return
 	}
 	if j := b.findOpen(kept.Chat, state.Task); j != nil {
-		b.queue.InterruptJob(b.queue.ChatOf(j), j.Key(), conversation.ErrStopped)
+		b.queue.InterruptJob(queueOfTask(j), j.Key(), conversation.ErrStopped)
 	}
 	b.queue.ResumeCard(kept.Token)
 }
@@ -382,7 +390,7 @@ func (b *background) cancel(ctx context.Context, j *queue.Run, by string) (bool,
 	if err != nil {
 		return false, fmt.Errorf("cancel %s: %w", j.Key(), err)
 	}
-	return state.Cancelled || b.queue.InterruptJob(b.queue.ChatOf(j), j.Key(), conversation.ErrStopped), nil
+	return state.Cancelled || b.queue.InterruptJob(queueOfTask(j), j.Key(), conversation.ErrStopped), nil
 }
 
 // mayCancel reports whether a user may cancel a task: the user who asked for it, or an administrator.
@@ -431,7 +439,7 @@ func (b *background) clear(by *queue.Run) (ended []*queue.Run, n int) {
 		if j.Seq >= by.Seq {
 			continue
 		}
-		_, waiting := b.queue.Interrupt(b.queue.ChatOf(j), by.Seq, conversation.ErrCleared)
+		_, waiting := b.queue.Interrupt(queueOfTask(j), by.Seq, conversation.ErrCleared)
 		ended = append(ended, waiting...)
 		n++
 	}
