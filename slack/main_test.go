@@ -101,6 +101,19 @@ func (in *inbox) wait(t *testing.T, n int) []chats.Message {
 	}
 }
 
+// waitFor waits for a message with a text; others may come more than once.
+func (in *inbox) waitFor(t *testing.T, text string) {
+	t.Helper()
+	timeout := time.After(patience)
+	for !slices.ContainsFunc(in.all(), func(m chats.Message) bool { return m.Text == text }) {
+		select {
+		case <-in.changed:
+		case <-timeout:
+			t.Fatalf("%q did not come: %+v", text, in.all())
+		}
+	}
+}
+
 // syncBuffer is a log that may be written while it is read.
 type syncBuffer struct {
 	mu  sync.Mutex
