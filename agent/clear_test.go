@@ -123,9 +123,14 @@ func TestAClearedResultNamesItsOwnFile(t *testing.T) {
 		list + "\n[cut: stdout had 9000 bytes, stderr 0; the rest was not kept]":                                                                                              "search_history finds the rest",
 	} {
 		history := []agent.Message{
-			{Role: agent.RoleUser, Text: "a"}, {Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "0", Name: "exec"}}},
-			{Role: agent.RoleTool, CallID: "0", Tool: "exec", Status: agent.StatusOK, Text: text}, {Role: agent.RoleAssistant, Text: "b", Final: true},
-			{Role: agent.RoleUser, Text: "c"}, {Role: agent.RoleAssistant, Text: "d", Final: true}, {Role: agent.RoleUser, Text: "e"}, {Role: agent.RoleCleared},
+			{Role: agent.RoleUser, Text: "a"},
+			{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "0", Name: "exec"}}},
+			{Role: agent.RoleTool, CallID: "0", Tool: "exec", Status: agent.StatusOK, Text: text},
+			{Role: agent.RoleAssistant, Text: "b", Final: true},
+			{Role: agent.RoleUser, Text: "c"},
+			{Role: agent.RoleAssistant, Text: "d", Final: true},
+			{Role: agent.RoleUser, Text: "e"},
+			{Role: agent.RoleCleared},
 		}
 		_, note, _ := strings.Cut(agent.CompactedHistory(history)[2].Text, "[shortened: ")
 		if !strings.HasPrefix(note, want) && !strings.HasPrefix(note, "the rest is in "+want) {

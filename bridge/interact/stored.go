@@ -164,7 +164,7 @@ func (d *Cards) put(ctx context.Context, kept *StoredCard, j *queue.Run, more ..
 		return fmt.Errorf("encode card: %w", err)
 	}
 	ops := append([]storage.Op{storage.Put(cardPrefix+kept.Token, data, kept.rev)}, more...)
-	rev := storage.Absent
+	var rev storage.Revision
 	if j == nil {
 		rev, err = d.cfg.Store.Write(ctx, ops...)
 	} else {
