@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -98,14 +97,16 @@ var savedFile = regexp.MustCompile(`tool-output/[\w.-]+`)
 func clearedText(m *Message) string {
 	back := "search_history finds the rest"
 	// The notes of a tool are the last lines. Other paths in the text are not this call's.
-	lines := strings.Split(m.Text, "\n")
-	for _, line := range slices.Backward(lines) {
-		if line != "" && !strings.HasPrefix(line, "[") {
+	for rest := m.Text; ; {
+		at := strings.LastIndexByte(rest, '\n')
+		line := rest[at+1:]
+		if at < 0 || line != "" && line[0] != '[' {
 			break
 		}
 		if file := savedFile.FindString(line); file != "" && strings.HasPrefix(line, cutNote) {
 			back = "the rest is in the file " + file
 		}
+		rest = rest[:at]
 	}
 	return fmt.Sprintf("%s… [shortened: %s, or call %s again]",
 		strings.ToValidUTF8(m.Text[:clearedHeadBytes], ""), back, m.Tool)

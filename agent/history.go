@@ -201,11 +201,11 @@ func OmittedEffects(turn []Message) (stands []Message, done, unsure []string) {
 			switch at := x.results[n]; {
 			case at >= 0 && turn[at].Status == StatusOK:
 				outcome = " succeeded"
-				done = append(done, tool)
+				done = appendNew(done, tool)
 			case at >= 0 && (turn[at].Code == toolgroups.CodeInvalid || toolgroups.IsRefusal(turn[at].Code)):
 				outcome = " failed" // before it did anything
 			default: // an error may come after the effect, such as a time-out
-				unsure = append(unsure, tool)
+				unsure = appendNew(unsure, tool)
 			}
 			if times[tool+outcome]++; times[tool+outcome] == 1 {
 				ran = append(ran, tool+outcome)
@@ -223,7 +223,15 @@ func OmittedEffects(turn []Message) (stands []Message, done, unsure []string) {
 	return []Message{
 		{Role: RoleUser, Text: textOmitted, Sender: turn[0].Sender, AuthorKey: turn[0].AuthorKey},
 		{Role: RoleAssistant, Text: fmt.Sprintf(noteOmitted, strings.Join(ran, ", ")), Final: true},
-	}, slices.Compact(done), slices.Compact(unsure)
+	}, done, unsure
+}
+
+// appendNew appends a name unless the list has it.
+func appendNew(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
 }
 
 // endsTurn reports whether the turn is complete with this message.

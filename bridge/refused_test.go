@@ -129,7 +129,7 @@ func TestAWrongSettingKeepsTheQuestion(t *testing.T) {
 }
 
 // TestAConversationThatItsProviderComesToRefuseGoesOn: what is refused from one day on is an older
-// turn, so leaving out the new question helps nobody, whatever the agent records in front of a request.
+// turn, so leaving out the new question does not help, whatever the agent records in front of a request.
 func TestAConversationThatItsProviderComesToRefuseGoesOn(t *testing.T) {
 	for name, before := range map[string][]agent.Message{
 		"at once": nil, "after records": {{Role: agent.RoleNote, Text: "[note]"}, {Role: agent.RoleCleared}},

@@ -450,7 +450,7 @@ func newServiceAccount(t *testing.T) ([]byte, *rsa.PublicKey) {
 	return file, &key.PublicKey
 }
 
-// A service account acts for the users that the operator names, and for nobody else.
+// A service account acts only for the users that the operator names.
 func TestServiceAccount(t *testing.T) {
 	file, key := newServiceAccount(t)
 	r := newRig(t, Config{ServiceAccount: file, Subjects: map[string]string{ada: adaMail}})

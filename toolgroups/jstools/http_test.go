@@ -74,7 +74,7 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
-// Nobody approves what js_eval does, so it makes no request for which http_request asks.
+// No user approves what js_eval does, so it makes no request for which http_request asks.
 func TestJsEvalOnlyReadsTheWeb(t *testing.T) {
 	h := newHouse(t)
 	if err := os.WriteFile(filepath.Join(h.workspace, "contract.txt"), []byte("secret"), 0o600); err != nil {

@@ -287,7 +287,7 @@ func aReplicaIsAhead(t *testing.T, em *emulator.Server) {
 	}
 }
 
-// The tokens of a sign-in whose code nobody sends are neither kept nor left valid. Those of a person
+// The tokens of a sign-in whose code the user does not send are neither kept nor left valid. Those of a person
 // who is connected already are only forgotten: some services would revoke their other consent with them.
 func aCodeIsNeverSent(t *testing.T, em *emulator.Server) {
 	for name, tc := range map[string]struct {

@@ -63,7 +63,7 @@ func formsCreate(ctx context.Context, api *forms.Service, _ *service.Conn, in fo
 	}
 	out := map[string]any{"formId": f.FormId, "responderUri": f.ResponderUri, "title": title}
 	if err := publishForm(ctx, api, f.FormId); err != nil {
-		out["note"] = fmt.Sprintf("The form is there, but it may not be published (%s); until it is, nobody can answer it. "+
+		out["note"] = fmt.Sprintf("The form is there, but it may not be published (%s); until it is, it takes no answers. "+
 			"Do not create it again: the user can publish it at https://docs.google.com/forms/d/%s/edit.", service.PlainLine(err.Error()), f.FormId)
 	}
 	return out, nil
