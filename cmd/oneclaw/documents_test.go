@@ -17,7 +17,7 @@ import (
 // officeSample is a document that another program has made.
 func officeSample(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../internal/office/testdata/files", name))
+	data, err := os.ReadFile(filepath.Join("../../toolgroups/documents/office/testdata/files", name))
 	if err != nil {
 		t.Fatal(err)
 	}

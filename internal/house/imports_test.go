@@ -18,7 +18,7 @@ var layers = []layer{
 	{"storage", nil},
 	{"internal/wording", nil},
 	{"internal/markdown", []string{"internal/wording"}},
-	{"internal/office", []string{"internal/readable", "internal/wording"}},
+	{"toolgroups/documents/office", []string{"internal/readable", "internal/wording"}},
 	{"internal/house", nil},
 	{"internal/workspace", []string{"internal/cache", "storage/folder", "storage"}},
 	{"internal/guard", nil},
@@ -62,7 +62,7 @@ var layers = []layer{
 	{"toolgroups/mcp", []string{"toolgroups", "toolgroups/files", "toolgroups/mcp/oauth", "storage", "storage/folder", "internal/guard", "internal/redact", "internal/rescue", "internal/retry", "internal/wording"}},
 	{"toolgroups/signin", []string{"storage", "internal/wording", "internal/redact"}},
 	{"toolgroups/files", []string{"toolgroups", "internal/wording", "internal/workspace"}},
-	{"toolgroups/documents", []string{"toolgroups", "toolgroups/files", "internal/markdown", "internal/named", "internal/office", "internal/sandbox", "internal/wording"}},
+	{"toolgroups/documents", []string{"toolgroups", "toolgroups/files", "internal/markdown", "internal/named", "toolgroups/documents/office", "internal/sandbox", "internal/wording"}},
 	{"toolgroups/search", []string{"toolgroups", "toolgroups/search/meaning", "internal/cache", "internal/wording", "storage"}},
 	{"toolgroups/search/meaning", nil},
 	{"toolgroups/search/meaning/generate", []string{"toolgroups/search/meaning"}},
@@ -84,7 +84,7 @@ var layers = []layer{
 	{"internal/emulator/telegram", []string{"internal/emulator/telegram/*", "internal/emulator/wire"}},
 	{"internal/emulator/*", []string{"internal/emulator/wire"}},
 	{"internal/service", nil},
-	{"internal/release", []string{"internal/service"}},
+	{"deploy/release", []string{"internal/service"}},
 	{"internal/database", []string{"storage", "storage/folder", "storage/replicas", "storage/bolt", "storage/postgres"}},
 	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "agent/provider", "bridge", "bridge/chats", "bridge/interact", "bridge/turn", "internal/wording", "internal/budget", "internal/telemetry", "internal/redact", "internal/settings", "toolgroups", "toolgroups/search"}},
 	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/queue", "internal/cache", "internal/wording", "internal/redact", "storage", "toolgroups", "bridge/receipts"}},
@@ -126,7 +126,7 @@ var clients = []client{
 	{"go.opentelemetry.io/proto", "internal/emulator/collector", nil},
 	{"github.com/prometheus/prometheus", "internal/telemetry", nil},
 	// For the packages alone: who imports it is a program of its own, so that this one does not grow by it.
-	{"github.com/google/go-containerregistry", "internal/release", nil},
+	{"github.com/google/go-containerregistry", "deploy/release", nil},
 	// For tests alone: nothing that the program is built from may import its owner.
 	{"github.com/zitadel/oidc/v3", "internal/emulator/mcp", nil},
 }

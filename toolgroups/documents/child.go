@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
-	"oneclaw/internal/office"
 	"oneclaw/internal/sandbox"
+	"oneclaw/toolgroups/documents/office"
 	"oneclaw/toolgroups/files"
 )
 

@@ -18,9 +18,9 @@ import (
 	"go.uber.org/goleak"
 
 	"oneclaw/internal/markdown"
-	"oneclaw/internal/office"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/documents"
+	"oneclaw/toolgroups/documents/office"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -69,7 +69,7 @@ func (h *harness) put(t testing.TB, name string, data []byte) {
 // sample puts a file of another program into the workspace.
 func (h *harness) sample(t testing.TB, name string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../internal/office/testdata/files", name))
+	data, err := os.ReadFile(filepath.Join("../../toolgroups/documents/office/testdata/files", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"oneclaw/internal/office"
 	"oneclaw/internal/wording"
+	"oneclaw/toolgroups/documents/office"
 )
 
 const (

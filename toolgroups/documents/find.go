@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode"
 
-	"oneclaw/internal/office"
 	"oneclaw/internal/wording"
+	"oneclaw/toolgroups/documents/office"
 )
 
 const (

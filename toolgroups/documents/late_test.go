@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"oneclaw/internal/office"
+	"oneclaw/toolgroups/documents/office"
 )
 
 // What was read when the time ends is the answer.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"oneclaw/internal/office"
+	"oneclaw/toolgroups/documents/office"
 )
 
 // lastNumber stands for the number of the last part or block.

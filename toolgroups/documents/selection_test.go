@@ -3,7 +3,7 @@ package documents
 import (
 	"testing"
 
-	"oneclaw/internal/office"
+	"oneclaw/toolgroups/documents/office"
 )
 
 func TestSelections(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneclaw/internal/office"
+	"oneclaw/toolgroups/documents/office"
 )
 
 // Each of these is refused with a sentence, before it costs more than its limit.

@@ -1,7 +1,7 @@
 // Command release builds a release in an empty folder: an archive for each platform, an OCI
 // image, and their checksums. Builds are reproducible on any machine with the same Go version.
 //
-//	go run ./internal/release -version v1.2.3 dist
+//	go run ./deploy/release -version v1.2.3 dist
 //
 // It is a separate program, so that the bot does not contain its libraries.
 package main
@@ -51,7 +51,7 @@ func main() {
 
 func publish(ctx context.Context, version string, args []string) error {
 	if !semver.IsValid(version) || len(args) != 1 {
-		return errors.New("usage: go run ./internal/release -version v1.2.3 FOLDER")
+		return errors.New("usage: go run ./deploy/release -version v1.2.3 FOLDER")
 	}
 	at, err := parseEpoch(os.Getenv("SOURCE_DATE_EPOCH"))
 	if err != nil {

@@ -107,7 +107,7 @@ func (r release) newImage(p platform, layers ...v1.Layer) (v1.Image, error) {
 	created := v1.Time{Time: r.modTime}
 	var adds []mutate.Addendum
 	for _, layer := range layers {
-		adds = append(adds, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "internal/release"}})
+		adds = append(adds, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "deploy/release"}})
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.Append(image, adds...)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneclaw/internal/office"
+	"oneclaw/toolgroups/documents/office"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
