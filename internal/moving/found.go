@@ -95,10 +95,7 @@ func stableID(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
 }
 
-// platforms are the platforms that OneClaw has.
-var platforms = []string{"telegram", "slack"}
-
-// idPatterns are the ids of people.
+// idPatterns are the ids of people on each platform.
 var idPatterns = map[string]*regexp.Regexp{
 	"telegram": regexp.MustCompile(`^[1-9][0-9]{0,15}$`),
 	"slack":    regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`),
@@ -115,7 +112,7 @@ func (f *Found) addPerson(platform, id, name string) {
 	case id == "" || slices.ContainsFunc(f.People, func(p access.Person) bool { return p.User == user }):
 	case id == "*":
 		f.leave(KindPerson, user, "it stands for everybody; OneClaw lets people in one by one")
-	case !slices.Contains(platforms, platform):
+	case idPatterns[platform] == nil:
 		f.leave(KindPerson, user, "OneClaw talks on Telegram and Slack only")
 	case !idPatterns[platform].MatchString(id):
 		f.leave(KindPerson, user, "it is not the id of a person; /whoami shows people their ids")

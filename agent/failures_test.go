@@ -113,7 +113,7 @@ func TestSuccessEndsARowOfFailures(t *testing.T) {
 }
 
 // The counts come from the history, so a restart does not set them back.
-func TestBreakerSurvivesARestart(t *testing.T) {
+func TestCountedFailuresSurviveARestart(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{{Role: agent.RoleUser, Text: "x"}}
 	for range 3 {

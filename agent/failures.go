@@ -16,8 +16,8 @@ const (
 	maxLoopRounds = 3
 )
 
-// breaker counts the failures of a turn from the history, so that the counts survive a restart.
-type breaker struct {
+// failureCounts counts the failures of a turn from the history, so that the counts survive a restart.
+type failureCounts struct {
 	byCall      map[failureKey]int
 	consecutive map[string]int // failures of a tool that ran, since its last success
 	refused     map[string]int // calls of a tool that could not be run
@@ -27,8 +27,8 @@ type breaker struct {
 type failureKey struct{ tool, arguments, code string }
 
 // countFailures counts the failures in the last turn of a history.
-func countFailures(history []Message) breaker {
-	b := breaker{byCall: map[failureKey]int{}, consecutive: map[string]int{}, refused: map[string]int{}}
+func countFailures(history []Message) failureCounts {
+	b := failureCounts{byCall: map[failureKey]int{}, consecutive: map[string]int{}, refused: map[string]int{}}
 	for i := turnStart(history) + 1; i < len(history); i++ {
 		if history[i].Role != RoleAssistant || len(history[i].Calls) == 0 {
 			continue
@@ -49,7 +49,7 @@ func countFailures(history []Message) breaker {
 	return b
 }
 
-func (b *breaker) count(call Call, result *Message) {
+func (b *failureCounts) count(call Call, result *Message) {
 	tool := call.EffectiveTool()
 	switch {
 	case result.Status == StatusOK:
@@ -68,7 +68,7 @@ func (b *breaker) count(call Call, result *Message) {
 
 // refuse returns the result of a call that cannot be run. A malformed call through tool_call counts as a
 // failure of the tool that it names, or of tool_call if it names none.
-func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
+func (b *failureCounts) refuse(call Call, why *toolgroups.Error) Message {
 	tries, same := b.refused[call.EffectiveTool()]+b.consecutive[call.EffectiveTool()], b.byCall[failureKey{call.EffectiveTool(), call.EffectiveArguments(), why.Code}]
 	n := max(tries, same)
 	if tries < maxToolFailures && same < maxSameFailures {
@@ -79,7 +79,7 @@ func (b *breaker) refuse(call Call, why *toolgroups.Error) Message {
 }
 
 // blockedResult returns the result of a call that is not run because it failed too often.
-func (b *breaker) blockedResult(call Call) (Message, bool) {
+func (b *failureCounts) blockedResult(call Call) (Message, bool) {
 	tool := call.EffectiveTool()
 	if n := b.consecutive[tool]; n >= maxToolFailures {
 		return failure(call, CodeLoop, fmt.Sprintf("Tool '%s' failed %d times in a row in this turn and is not run any more. "+
