@@ -13,7 +13,7 @@ import (
 // Likeness says which calls of a tool that only reads are alike: those with the same value of one
 // argument, whatever their other arguments.
 type Likeness struct {
-	// Argument is the name of the argument.
+	// Argument is the name of that argument.
 	Argument string
 	// SameFolder says that the argument is the address of a page. The pages in one folder of a server are
 	// alike, but not those in folders within it.

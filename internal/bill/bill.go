@@ -90,8 +90,8 @@ type Bill struct {
 	cfg     Config
 	servers []toolgroups.Group
 	meter   *meter
-	// catalogues are the tools, by whether they include those of the servers.
-	catalogues map[bool]*catalogue
+	// toolboxes are the tools, by whether they include those of the servers.
+	toolboxes map[bool]*toolbox
 }
 
 // New makes a bill.
@@ -102,7 +102,7 @@ func New(cfg Config) (*Bill, error) {
 	if cfg.Routings == nil {
 		cfg.Routings = slices.DeleteFunc(search.Routings(), func(r search.Routing) bool { return r == search.RoutingThreshold })
 	}
-	b := &Bill{cfg: cfg, catalogues: map[bool]*catalogue{}}
+	b := &Bill{cfg: cfg, toolboxes: map[bool]*toolbox{}}
 	var err error
 	if b.servers, err = ServerGroups(); err != nil {
 		return nil, err

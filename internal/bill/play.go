@@ -29,7 +29,7 @@ type playback struct {
 	prompt string
 	router toolgroups.Router
 
-	catalogue *catalogue
+	toolbox *toolbox
 	results   *Results
 }
 
@@ -62,7 +62,7 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		s.player.turn, s.player.step = i, 0
 		s.player.elapsed += turn.After
 		history = append(history, agent.Message{Role: agent.RoleUser, Text: turn.User, Time: s.player.now()})
-		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.catalogue.registry }, agent.RestoreGroups(slices.Values(history)))
+		set := toolgroups.NewSet(func() *toolgroups.Registry { return s.toolbox.registry }, agent.RestoreGroups(slices.Values(history)))
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
@@ -84,20 +84,20 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	return rec, nil
 }
 
-// catalogue has the tools for playing conversations, one at a time.
-type catalogue struct {
+// toolbox has the tools for playing conversations, one at a time.
+type toolbox struct {
 	registry *toolgroups.Registry
 	groups   map[string]string // by tool
 	// run is the function of every tool in the current conversation.
 	run func(context.Context, toolgroups.Call) (toolgroups.Result, error)
 }
 
-// catalogue returns the tools of the program, optionally with those of the servers.
-func (b *Bill) catalogue(servers bool) (*catalogue, error) {
-	if known, ok := b.catalogues[servers]; ok {
+// toolbox returns the tools of the program, optionally with those of the servers.
+func (b *Bill) toolbox(servers bool) (*toolbox, error) {
+	if known, ok := b.toolboxes[servers]; ok {
 		return known, nil
 	}
-	k := &catalogue{groups: map[string]string{}}
+	k := &toolbox{groups: map[string]string{}}
 	run := func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) { return k.run(ctx, call) }
 	groups := b.cfg.Registry.Groups()
 	if servers {
@@ -112,7 +112,7 @@ func (b *Bill) catalogue(servers bool) (*catalogue, error) {
 	if k.registry, err = NewStandInRegistry(b.cfg.Registry.Core(), groups, func(t *toolgroups.Tool) { t.Run = run }); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}
-	b.catalogues[servers] = k
+	b.toolboxes[servers] = k
 	return k, nil
 }
 
@@ -123,10 +123,10 @@ func (b *Bill) newPlayback(c Conversation, mode search.Routing, messages bool) (
 	}
 	s := &playback{prompt: b.cfg.Prompt, player: &player{conversation: c, meter: b.meter, claudeTools: map[string]claudeTool{}}, results: NewResults(calls...)}
 	var err error
-	if s.catalogue, err = b.catalogue(c.WithServers); err != nil {
+	if s.toolbox, err = b.toolbox(c.WithServers); err != nil {
 		return nil, err
 	}
-	s.catalogue.run, s.player.groups = s.results.Run, s.catalogue.groups
+	s.toolbox.run, s.player.groups = s.results.Run, s.toolbox.groups
 	if s.router, err = search.NewRouter(search.RouterConfig{Routing: mode, Config: b.cfg.ToolSearch, Prices: b.cfg.Prices}); err != nil {
 		return nil, fmt.Errorf("bill: %w", err)
 	}

@@ -1,6 +1,7 @@
-// Package lab has the commands of oneclaw-lab: a demo page, replays of recordings, the cost of
-// conversations, measurements, a simulation of many replicas, and the emulators alone. No command uses a
-// real platform. The demo and the replay of cases use the real model of the settings if there is one.
+// Package lab has the commands of oneclaw-lab: the demo, the emulators without a bot, replays of
+// recordings and of exported cases, the cost of conversations, a measurement of tool search, and a
+// simulation of many replicas. No command uses a real platform. The demo and the replay of cases use the
+// real model of the settings if there is one.
 package lab
 
 import (

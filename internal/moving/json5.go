@@ -10,8 +10,8 @@ import (
 )
 
 // toJSON rewrites JSON5, in which people write openclaw.json, as JSON: without comments and trailing
-// commas, with quoted names and strings in double quotes. It checks tokens only; the JSON decoder checks
-// the rest.
+// commas, with quoted names and strings in double quotes. It checks the tokens, and that commas stand
+// between values; the JSON decoder checks the rest.
 func toJSON(data []byte) ([]byte, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("it is not UTF-8 text")
@@ -23,6 +23,9 @@ func toJSON(data []byte) ([]byte, error) {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
+	if c.comma {
+		return nil, errors.New("a comma stands at the end")
+	}
 	return []byte(c.out.String()), nil
 }
 
@@ -30,16 +33,23 @@ func toJSON(data []byte) ([]byte, error) {
 type json5 struct {
 	rest  string
 	out   strings.Builder
+	value bool // the last token ends a value or a name
 	comma bool // a comma was read and is written before the next value
 }
 
-// write writes a token, after a comma if one was read.
-func (c *json5) write(token string) {
-	if c.comma && token != "}" && token != "]" {
+// write writes a token, after a comma if one was read. It returns an error if the token begins a value
+// directly after another one.
+func (c *json5) write(token string) error {
+	closes := token == "}" || token == "]"
+	if c.value && !closes && token != ":" {
+		return errors.New("a comma is missing")
+	}
+	if c.comma && !closes {
 		c.out.WriteByte(',')
 	}
-	c.comma = false
+	c.comma, c.value = false, token != "{" && token != "[" && token != ":"
 	c.out.WriteString(token)
+	return nil
 }
 
 // token reads one token.
@@ -59,12 +69,14 @@ func (c *json5) token() error {
 	case first == '"' || first == '\'':
 		return c.quoted(byte(first))
 	case first == ',':
-		if c.comma {
-			return errors.New("two commas follow each other")
+		if !c.value {
+			return errors.New("a comma follows no value")
 		}
-		c.comma, c.rest = true, c.rest[1:]
+		c.comma, c.value, c.rest = true, false, c.rest[1:]
 	case strings.ContainsRune("{}[]:", first):
-		c.write(string(first))
+		if err := c.write(string(first)); err != nil {
+			return err
+		}
 		c.rest = c.rest[1:]
 	default:
 		return c.bare()
@@ -87,15 +99,13 @@ func (c *json5) bare() error {
 	c.rest = c.rest[end:]
 	number := strings.TrimPrefix(word, "+")
 	if n, err := strconv.ParseInt(number, 0, 64); err == nil {
-		c.write(strconv.FormatInt(n, 10))
+		return c.write(strconv.FormatInt(n, 10))
 	} else if f, err := strconv.ParseFloat(number, 64); err == nil && f-f == 0 {
-		c.write(strconv.FormatFloat(f, 'g', -1, 64))
+		return c.write(strconv.FormatFloat(f, 'g', -1, 64))
 	} else if word == "true" || word == "false" || word == "null" {
-		c.write(word)
-	} else {
-		c.write(quoteJSON(word))
+		return c.write(word)
 	}
-	return nil
+	return c.write(quoteJSON(word))
 }
 
 // escapes are the escapes of one character.
@@ -107,9 +117,8 @@ func (c *json5) quoted(quote byte) error {
 	for i := 1; i < len(c.rest); {
 		switch c.rest[i] {
 		case quote:
-			c.write(quoteJSON(string(text)))
 			c.rest = c.rest[i+1:]
-			return nil
+			return c.write(quoteJSON(string(text)))
 		case '\n':
 			return errors.New("a string has no end on its line")
 		case '\\':

@@ -74,8 +74,8 @@ func (b Bars) Boxes() []Box {
 			high = max(v/top*room, 1)
 		}
 		boxes[i] = Box{
-			X: formatUnits(float64(i)*wide + wide*0.12), Y: formatUnits(plotHead + room - high), Width: formatUnits(wide * 0.76), Height: formatUnits(high),
-			Title: b.Labels[i] + ": " + b.Format(v), TextX: formatUnits((float64(i) + 0.5) * wide), TextY: formatUnits(plotHeight - 4),
+			X: svgNumber(float64(i)*wide + wide*0.12), Y: svgNumber(plotHead + room - high), Width: svgNumber(wide * 0.76), Height: svgNumber(high),
+			Title: b.Labels[i] + ": " + b.Format(v), TextX: svgNumber((float64(i) + 0.5) * wide), TextY: svgNumber(plotHeight - 4),
 		}
 		if (len(b.Values)-1-i)%every == 0 {
 			boxes[i].Label = b.Labels[i]
@@ -85,7 +85,7 @@ func (b Bars) Boxes() []Box {
 }
 
 // Height returns the height of the plot.
-func (s Steps) Height() string { return formatUnits(float64(len(s.Rows))*stepHeight + 4) }
+func (s Steps) Height() string { return svgNumber(float64(len(s.Rows))*stepHeight + 4) }
 
 // timeRange returns the first beginning and the last end.
 func (s Steps) timeRange() (from, to time.Time) {
@@ -110,8 +110,8 @@ func (s Steps) Boxes() []Box {
 		y := float64(i) * stepHeight
 		x := stepsLeft + one.From.Sub(from).Seconds()/whole*room
 		boxes[i] = Box{
-			X: formatUnits(x), Y: formatUnits(y + 5), Width: formatUnits(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: formatUnits(stepHeight - 8),
-			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + durationText(one.To.Sub(one.From)), TextX: "0", TextY: formatUnits(y + 16),
+			X: svgNumber(x), Y: svgNumber(y + 5), Width: svgNumber(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: svgNumber(stepHeight - 8),
+			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + durationText(one.To.Sub(one.From)), TextX: "0", TextY: svgNumber(y + 16),
 		}
 	}
 	return boxes
@@ -138,4 +138,4 @@ func durationText(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-func formatUnits(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+func svgNumber(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }

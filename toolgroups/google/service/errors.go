@@ -191,7 +191,7 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// ScopeNames returns scopes without their common prefix.
+// ScopeNames lists scopes, separated by commas, without [ScopePrefix].
 func ScopeNames(scopes []string) string {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {
