@@ -30,7 +30,7 @@ type playback struct {
 	router toolgroups.Router
 
 	toolbox *toolbox
-	results   *Results
+	results *Results
 }
 
 // client is a model with a profile.
