@@ -67,3 +67,25 @@ func TestAToolOfAServerWithATakenNameIsLeftOutAlone(t *testing.T) {
 	w.shows(bot, ann, "Another tool is called 'notes_whoami'. Take another name.")
 	wantIn(t, bot.out.String(), `"tool":"notes_erase","group":"mcp_notes"`)
 }
+
+// A tool that users made does not keep the program from starting when a group is set up that has a tool of
+// its name.
+func TestAToolOfUsersLeavesItsNameToAGroupThatIsSetUpLater(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, &webSearcher{})
+	w.withWebSearch(t)
+	dir := filepath.Join(w.env["ONECLAW_DATA_DIR"], "tools")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"search_web.json": `{"name":"search_web","description":"Searches."}`, "search_web.js": "function execute() { return 1 }",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bot := w.run()
+	wantIn(t, w.ask(bot, w.person("Ann"), "what about the comet?", nil), "A comet was seen.")
+	wantIn(t, bot.out.String(), `the name of the tool \"search_web\" is taken by the program`)
+}

@@ -130,6 +130,9 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err := c.addServers(cfg, store, private, tell); err != nil {
 		return nil, err
 	}
+	if err := c.userTools.Reload(); err != nil { // all reserved names are known only now
+		return nil, fmt.Errorf("user tools: %w", err)
+	}
 	return c, c.rebuild(context.Background())
 }
 

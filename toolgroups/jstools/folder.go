@@ -3,6 +3,7 @@ package jstools
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +19,7 @@ const maxFiles = 500
 
 // folderContent is the content of the folder, sorted by file.
 type folderContent struct {
-	fingerprint string // fingerprint of the folder, from [Tools.list]
+	fingerprint string // of the folder and the reserved names
 	files       []manifestFile
 	err         error // set if files are missing from it
 }
@@ -83,12 +84,14 @@ func (c folderContent) fileOfTool(tool string) (manifestFile, bool) {
 	return manifestFile{}, false
 }
 
-// rescan reads the folder if it has changed, and reports whether it has. writeMu must be held.
+// rescan reads the folder if it or the reserved names have changed, and reports whether they have. writeMu
+// must be held.
 func (t *Tools) rescan() (bool, error) {
 	names, print, err := t.scan()
 	if err != nil {
 		return false, fmt.Errorf("jstools: %w", err)
 	}
+	print += strings.Join(slices.Sorted(maps.Keys(t.reservedNames())), " ")
 	if print == t.content.Load().fingerprint {
 		return false, nil
 	}

@@ -190,7 +190,7 @@ func (t *Tools) Watch(ctx context.Context) {
 	}
 }
 
-// Reload reads the folder if files have changed since it was read.
+// Reload reads the folder if files or the reserved names have changed since it was read.
 func (t *Tools) Reload() error {
 	t.writeMu.Lock()
 	changed, err := t.rescan()
