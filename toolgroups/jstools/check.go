@@ -12,8 +12,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// checkTimeout bounds the check of new code.
-const checkTimeout = 10 * time.Second
+// checkTimeout bounds the check of new code. It is shorter than the timeouts of the tools, so that the model
+// is told why the check did not end.
+const checkTimeout = 5 * time.Second
 
 // checkCode runs code without calling its function. Host functions fail meanwhile.
 func (t *Tools) checkCode(ctx context.Context, call toolgroups.Call, code, source, function string) error {

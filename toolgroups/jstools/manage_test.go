@@ -35,6 +35,13 @@ func with(key string, value any) func(args) { return func(a args) { a[key] = val
 
 func without(key string) func(args) { return func(a args) { delete(a, key) } }
 
+func TestCodeThatRunsOnOutsideOfItsFunctionIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	_, fault := h.call(t, "create_js_tool", greet(with("js_code", `await new Promise(() => setInterval(() => {}, 1000)); function execute() {}`)))
+	wantFault(t, fault, jstools.CodeCreate, "runs on outside of its function")
+}
+
 func TestCreateUseUpdateDelete(t *testing.T) {
 	h := newHouse(t)
 	if got := h.must(t, "list_user_tools", args{}); got != "There are no user tools." {
