@@ -26,7 +26,7 @@ type Config struct {
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
-	// MaxTasks bounds the tasks of an owner. 0 means 50.
+	// MaxTasks bounds the tasks of an owner; a new task replaces a one-time task that has run. 0 means 50.
 	MaxTasks int
 	// Logger may be nil.
 	Logger *slog.Logger

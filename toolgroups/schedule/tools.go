@@ -96,18 +96,45 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
-	tasks, err := s.Tasks(ctx, call.Owner)
+	removed, err := s.makeRoom(ctx, call.Owner, now, zone)
 	if err != nil {
 		return toolgroups.Result{}, err
-	}
-	if len(tasks) >= s.cfg.MaxTasks {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed,
-			"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
 	}
 	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.TextResult("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone))
+	return toolgroups.TextResult("Scheduled '%s' (id %s): %s. %s%s", t.Name, t.ID, t.Plan, t.describeNextRun(zone), removed)
+}
+
+// makeRoom ensures that an owner can have another task. At the limit it deletes the oldest one-time task
+// that has run, or else returns an error. It returns a sentence about the deleted task, if any.
+func (s *Schedule) makeRoom(ctx context.Context, owner string, now time.Time, zone *time.Location) (string, error) {
+	tasks, err := s.Tasks(ctx, owner)
+	if err != nil || len(tasks) < s.cfg.MaxTasks {
+		return "", err
+	}
+	for _, old := range tasks {
+		deleted := false
+		_, err := s.modifyTask(ctx, owner, old.ID, func(t *Task) error {
+			if deleted = t.isOver(now, zone); deleted {
+				return errRemoved
+			}
+			return errUnchanged
+		})
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return "", err
+		}
+		if deleted {
+			return fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", len(tasks), old.Name), nil
+		}
+	}
+	return "", toolgroups.Errorf(CodeCreationFailed,
+		"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
+}
+
+// isOver reports whether a one-time task has run, and does not run again as it is.
+func (t *Task) isOver(now time.Time, zone *time.Location) bool {
+	return t.Plan.Kind == OneTime && !t.Enabled && t.Claimed == nil && !t.Plan.oneTimeMoment(t.Plan.ZoneOr(zone)).After(now)
 }
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }

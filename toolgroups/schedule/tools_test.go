@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,8 @@ func failures() map[string]failure {
 		"bad new weekday":         {"update_scheduled_task", `{"task_id":"%s","schedule_type":"weekly","day_of_week":"x"}`, "validation_error", "day_of_week"},
 		"to one_time, no date":    {"update_scheduled_task", `{"task_id":"%s","schedule_type":"one_time"}`, "validation_error", "date"},
 		"bad new date":            {"update_scheduled_task", `{"task_id":"%s","schedule_type":"one_time","date":"x"}`, "validation_error", "date"},
+		"a date for a daily task": {"update_scheduled_task", `{"task_id":"%s","date":"2026-07-01"}`, "update_failed", "has no 'date'"},
+		"a weekday for one":       {"update_scheduled_task", `{"task_id":"%s","day_of_week":"monday"}`, "update_failed", "has no 'day_of_week'"},
 		"into the past":           {"update_scheduled_task", `{"task_id":"%s","schedule_type":"one_time","date":"2026-06-09"}`, "update_failed", "not in the future"},
 		"run of an unknown id":    {"run_scheduled_task", `{"task_id":"nope"}`, "run_failed", "nope"},
 		"update of an unknown":    {"update_scheduled_task", `{"task_id":"nope","enabled":true}`, "not_found", "nope"},
@@ -205,6 +208,43 @@ func TestUpdateNamesWhatHasChanged(t *testing.T) {
 			if index := o.index(); c.due == "" && len(index) > 0 || c.due != "" && (len(index) != 1 || !strings.HasPrefix(index[0], c.due)) {
 				t.Errorf("%s: index %q, want %q", c.fields, index, c.due)
 			}
+		}
+	})
+}
+
+func TestATaskThatHasNoHourIsNotToldThatItHasTheHourAlready(t *testing.T) {
+	o := newOffice(t, "UTC")
+	id := o.make(`{"name":"n","prompt":"p","schedule_type":"cron","cron":"0 9 * * *"}`)
+	if text, err := o.run(ann, "update_scheduled_task", `{"task_id":"`+id+`","hour":10}`); err == nil || !strings.Contains(err.Message, "cron has no 'hour'") {
+		t.Errorf("%q, %+v", text, err)
+	}
+}
+
+func TestATaskThatHasRunOnceMakesRoomForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, "UTC", func(c *schedule.Config) { c.MaxTasks = 3 })
+		o.set("2026-06-10T05:00:00Z")
+		defer func() { o.stop() }()
+		once := `{"name":"%s","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":%d,"minute":0}`
+		o.make(fmt.Sprintf(once, "early", 6))
+		o.make(fmt.Sprintf(once, "late", 20))
+		paused := o.make(fmt.Sprintf(once, "paused", 21))
+		o.must("update_scheduled_task", `{"task_id":"`+paused+`","enabled":false}`)
+		if _, err := o.run(ann, "schedule_task", morning); err == nil || err.Code != "creation_failed" {
+			t.Errorf("nothing has run yet, and a fourth task is made: %+v", err)
+		}
+		o.start()
+		pass(2 * time.Hour)
+		o.expect("20260610T0600")
+		if got := o.must("schedule_task", morning); !strings.Contains(got, "was deleted: 'early'.") {
+			t.Errorf("the answer does not say what was deleted: %q", got)
+		}
+		var names []string
+		for _, task := range o.tasks("fake:1") {
+			names = append(names, task.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, []string{"News", "late", "paused"}) {
+			t.Errorf("tasks %q", names)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 			t.Plan.From = anchor(now)
 		}
 		if changed = changedFields(before, *t); len(changed) == 0 {
-			return errUnchanged
+			return in.checkUnused(t.Plan.Kind)
 		}
 		err := t.Plan.Check()
 		if err == nil && !before.Plan.Kind.hasTimeOfDay() {
@@ -102,6 +102,23 @@ func (in updateInput) apply(t *Task) {
 	if in.Prompt != nil {
 		t.Prompt = strings.TrimSpace(*in.Prompt)
 	}
+}
+
+// checkUnused returns an error for an update that changes nothing because its fields are not those of a
+// task of this kind, and errUnchanged for any other.
+func (in updateInput) checkUnused(kind Kind) error {
+	field := ""
+	switch {
+	case in.Date != nil && *in.Date != "" && kind != OneTime:
+		field = "date"
+	case in.DayOfWeek != nil && *in.DayOfWeek != "" && kind != Weekly:
+		field = "day_of_week"
+	case (in.Hour != nil || in.Minute != nil) && !kind.hasTimeOfDay():
+		field = "hour"
+	default:
+		return errUnchanged
+	}
+	return toolgroups.Errorf(CodeUpdateFailed, "Nothing was changed: a task of the schedule_type %s has no '%s'. For another kind of schedule, give 'schedule_type' with all that it needs.", kind, field)
 }
 
 // changedFields returns the names of the fields that an update has changed.
