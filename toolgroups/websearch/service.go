@@ -202,9 +202,14 @@ func parseSearXNG(data []byte) ([]rawResult, error) {
 			Content string `json:"content"`
 			Date    string `json:"publishedDate"`
 		} `json:"results"`
+		// Unresponsive has a pair for each engine that failed: its name and the reason.
+		Unresponsive []json.RawMessage `json:"unresponsive_engines"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil || r.Results == nil {
 		return nil, errResponseFormat
+	}
+	if n := len(r.Unresponsive); len(*r.Results) == 0 && n > 0 {
+		return nil, fmt.Errorf("it found nothing, and %d of its search engines did not answer", n)
 	}
 	var out []rawResult
 	for _, p := range *r.Results {

@@ -181,6 +181,24 @@ func TestTheNextServiceIsAsked(t *testing.T) {
 	}
 }
 
+// SearXNG says with a status of 200 that the engines it asks refuse it.
+func TestAServerWhoseEnginesAreSilentHasNotSearched(t *testing.T) {
+	w := newWeb(t, emulator.Config{Pages: pages()})
+	w.Fail(websearch.SearXNG, emulator.Answer{Status: 200, Body: `{"query":"comet","results":[],"unresponsive_engines":[["google","CAPTCHA"],["brave","too many requests"]]}`})
+	w.cfg.Services = w.services(websearch.SearXNG, websearch.Brave)
+	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault != nil || !strings.HasPrefix(r.Text, "Found by Brave") {
+		t.Errorf("%q, %v", r.Text, fault)
+	}
+	w.cfg.Services = w.services(websearch.SearXNG)
+	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault == nil || !strings.Contains(fault.Message, "2 of its search engines did not answer") {
+		t.Errorf("%q, %v", r.Text, fault)
+	}
+	w.Fail(websearch.SearXNG, emulator.Answer{Status: 200, Body: `{"query":"comet","results":[{"title":"t","url":"https://a.example/"}],"unresponsive_engines":[["google","CAPTCHA"]]}`})
+	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault != nil || len(r.Sources) != 1 {
+		t.Errorf("%q, %v", r.Text, fault)
+	}
+}
+
 // A wrong key of each service and a SearXNG server without JSON are told apart from an outage.
 func TestWhatAnAdministratorHasToDo(t *testing.T) {
 	w := newWeb(t, emulator.Config{NoJSON: true})
