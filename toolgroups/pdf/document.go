@@ -57,32 +57,57 @@ func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
 	return f(requests.Page{ByReference: &loaded.Page})
 }
 
-// text returns at most limit characters of a page's text, and the number of all its characters.
+// text returns at most limit characters of a page's text, and the number of all its characters. The text
+// includes what was filled into forms and typed onto the page.
 func (d *document) text(page, limit int) (text string, total int, err error) {
-	err = d.withPage(page, func(p requests.Page) (err error) {
-		layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: p})
-		if err != nil {
-			return err
+	flattened := false
+	read := func(p requests.Page) (err error) {
+		if !flattened {
+			if flattened, err = d.flatten(p); flattened || err != nil {
+				return err
+			}
 		}
-		defer func() {
-			_, closeErr := d.pdfium.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: layer.TextPage})
-			err = errors.Join(err, closeErr)
-		}()
-		chars, err := d.pdfium.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: layer.TextPage})
-		if err != nil || chars.Count <= 0 {
-			return err
-		}
-		total = chars.Count
-		got, err := d.pdfium.FPDFText_GetText(&requests.FPDFText_GetText{
-			TextPage: layer.TextPage, Count: min(total, limit),
-		})
-		if err != nil {
-			return err
-		}
-		text = cleanText(got.Text)
-		return nil
-	})
+		text, total, err = d.contentText(p, limit)
+		return err
+	}
+	if err = d.withPage(page, read); flattened && err == nil {
+		err = d.withPage(page, read) // a page shows what was added once it is loaded again
+	}
 	return text, total, err
+}
+
+// flatten makes the form fields and other annotations of a page a part of its content, of which alone
+// PDFium returns the text. It reports whether there are any.
+func (d *document) flatten(page requests.Page) (bool, error) {
+	annotations, err := d.pdfium.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil || annotations.Count <= 0 {
+		return false, err
+	}
+	_, err = d.pdfium.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page, Usage: requests.FPDFPage_FlattenUsageNormalDisplay})
+	return true, err
+}
+
+// contentText is text for the content of a loaded page.
+func (d *document) contentText(page requests.Page, limit int) (text string, total int, err error) {
+	layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() {
+		_, closeErr := d.pdfium.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: layer.TextPage})
+		err = errors.Join(err, closeErr)
+	}()
+	chars, err := d.pdfium.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: layer.TextPage})
+	if err != nil || chars.Count <= 0 {
+		return "", 0, err
+	}
+	got, err := d.pdfium.FPDFText_GetText(&requests.FPDFText_GetText{
+		TextPage: layer.TextPage, Count: min(chars.Count, limit),
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	return cleanText(got.Text), chars.Count, nil
 }
 
 // cleanText converts text from PDFium: it normalizes line breaks, replaces PDFium's marks for hyphens,

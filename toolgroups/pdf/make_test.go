@@ -17,6 +17,8 @@ type paper struct {
 	// into every page's /Resources.
 	objects   []string
 	resources string
+	// annotations is put into every page's /Annots.
+	annotations string
 }
 
 // line is a content stream that shows one line of text.
@@ -47,8 +49,8 @@ func (p paper) bytes() []byte {
 	}
 	for i, content := range p.pages {
 		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %g %g] /Contents %d 0 R "+
-			"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> %s >> >>",
-			p.width, p.height, 5+2*i, p.resources), stream("", content))
+			"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> %s >> /Annots [%s] >>",
+			p.width, p.height, 5+2*i, p.resources, p.annotations), stream("", content))
 	}
 	objects = append(objects, p.objects...)
 	var b bytes.Buffer
@@ -78,6 +80,16 @@ func text(lines ...string) paper {
 		p.pages = append(p.pages, line(l))
 	}
 	return p
+}
+
+// annotate adds an annotation that shows a line of text to every page. about has its other keys.
+func (p *paper) annotate(about, font, text string) {
+	n := p.firstObject() + len(p.objects)
+	p.annotations += fmt.Sprintf("%d 0 R ", n)
+	p.objects = append(p.objects,
+		fmt.Sprintf("<< /Type /Annot /Rect [120 %d 320 %d] /AP << /N %d 0 R >> %s >>", 660-10*n, 680-10*n, n+1, about),
+		stream("/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /"+font+" >> >> >>",
+			"BT /F1 12 Tf 2 4 Td ("+text+") Tj ET"))
 }
 
 // numbered makes a paper whose page n says "page n here".

@@ -1,6 +1,7 @@
 package pdf_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -161,7 +162,7 @@ func TestExtractText(t *testing.T) {
 			"\n--- Page 6 ---\npage 6 here\n\n--- Page 7 ---\npage 7 here\n"},
 		{"a set in any order", `{"path":"ten.pdf","pages":"10,2,2"}`, "File: ten.pdf\nPages: 2,10 of 10\n" +
 			"\n--- Page 2 ---\npage 2 here\n\n--- Page 10 ---\npage 10 here\n"},
-		{"cut", `{"path":"ten.pdf","pages":"2-9","max_chars":45}`, "File: ten.pdf\nPages: 2-9 of 10\n" +
+		{"cut", `{"path":"ten.pdf","pages":"2-9","max_chars":46}`, "File: ten.pdf\nPages: 2-9 of 10\n" +
 			"\n--- Page 2 ---\npage 2 here\n\n--- Page 3 ---\np\n" +
 			"\n[Truncated after 46 characters, at page 3; 7 of 8 selected pages are missing or cut. Go on with pages \"3-9\".]"},
 		{"no text", `{"path":"scan.pdf"}`, "File: scan.pdf\nPages: 1-2 of 2\n" +
@@ -178,6 +179,51 @@ func TestExtractText(t *testing.T) {
 }
 
 // More than a result holds goes into a file that the result names.
+func TestWhatWasFilledInIsText(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	p := text("Name", "Second page")
+	p.annotate("/Subtype /Widget /FT /Tx /T (name) /V (Ada Lovelace) /F 4", "Helvetica", "Ada Lovelace")
+	p.annotate("/Subtype /FreeText /Contents (typed) /F 4", "Helvetica", "typed onto it")
+	p.annotate("/Subtype /Widget /FT /Tx /T (no) /F 2", "Helvetica", "hidden")
+	p.annotate("/Subtype /Popup /F 4", "Helvetica", "popup")
+	d.put(t, "form.pdf", p.bytes())
+	got := d.must(t, "pdf_extract_text", `{"path":"form.pdf"}`).Text
+	for _, want := range []string{"Name", "Ada Lovelace", "typed onto it", "Second page"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "hidden") || strings.Contains(got, "popup") {
+		t.Errorf("what no page shows is in\n%s", got)
+	}
+}
+
+func TestADamagedPageHidesNoOthers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "x.pdf", bytes.Replace(numbered(3).bytes(), []byte("/Count 3"), []byte("/Count 4"), 1))
+	got := d.must(t, "pdf_extract_text", `{"path":"x.pdf"}`).Text
+	for _, want := range []string{"page 1 here", "page 3 here", "[Damaged pages, which cannot be read: 4.]"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
+func TestAPageThatDoesNotFitIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "long.pdf", text(strings.Repeat("0123456789 ", 4000), "the end").bytes())
+	got := d.must(t, "pdf_extract_text", `{"path":"long.pdf"}`).Text
+	if strings.Contains(got, "the whole is in the file") || !strings.Contains(got, "at page 1; 2 of 2 selected pages are missing or cut. With max_chars 5000000, all of its text is saved to a file.]") {
+		t.Errorf("it ends %q", got[len(got)-200:])
+	}
+	if got = d.must(t, "pdf_extract_text", `{"path":"long.pdf","max_chars":5000000}`).Text; !strings.Contains(got, "the whole is in the file ") || strings.Contains(got, "Truncated") {
+		t.Errorf("it ends %q", got[len(got)-200:])
+	}
+}
+
 func TestExtractTextIntoFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})
@@ -213,23 +259,23 @@ func TestRenderPage(t *testing.T) {
 		name, args, file, size string
 		w, h                   int
 	}{
-		{"default", `{"path":"a/b.c.pdf","page":2}`, "b.c-page2.png", "416 x 208 pixels at 150 DPI", 416, 208},
-		{"dpi", `{"path":"a/b.c.pdf","page":1,"dpi":72}`, "b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
-		{"dpi below", `{"path":"a/b.c.pdf","page":1,"dpi":1}`, "b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
-		{"dpi above", `{"path":"a/b.c.pdf","page":1,"dpi":9999}`, "b.c-page1.png", "833 x 416 pixels at 300 DPI", 833, 416},
+		{"default", `{"path":"a/b.c.pdf","page":2}`, "b.c-page2", "416 x 208 pixels at 150 DPI", 416, 208},
+		{"dpi", `{"path":"a/b.c.pdf","page":1,"dpi":72}`, "b.c-page1", "200 x 100 pixels at 72 DPI", 200, 100},
+		{"dpi below", `{"path":"a/b.c.pdf","page":1,"dpi":1}`, "b.c-page1", "200 x 100 pixels at 72 DPI", 200, 100},
+		{"dpi above", `{"path":"a/b.c.pdf","page":1,"dpi":9999}`, "b.c-page1", "833 x 416 pixels at 300 DPI", 833, 416},
 		{
-			"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1.png",
+			"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1",
 			"1000 x 1000 pixels at 5 DPI (not 300: the page is very large)", 1000, 1000,
 		},
-		{"thin", `{"path":"thin.pdf","page":1}`, "thin-page1.png", "30000 x 2 pixels at 150 DPI", 30000, 2},
+		{"thin", `{"path":"thin.pdf","page":1}`, "thin-page1", "30000 x 2 pixels at 150 DPI", 30000, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			res := d.must(t, "pdf_render_page", tc.args)
-			if !strings.HasPrefix(res.Text, "Saved: pdf-renders/"+tc.file+"\nSize: "+tc.size+"\nFile size: ") {
-				t.Errorf("text %q", res.Text)
-			}
-			if len(res.Files) != 1 || res.Files[0].Path != "pdf-renders/"+tc.file {
+			if len(res.Files) != 1 || !strings.HasPrefix(res.Files[0].Path, "pdf-renders/"+tc.file+"-") {
 				t.Fatalf("files %v", res.Files)
+			}
+			if !strings.HasPrefix(res.Text, "Saved: "+res.Files[0].Path+"\nSize: "+tc.size+"\nFile size: ") {
+				t.Errorf("text %q", res.Text)
 			}
 			f, err := os.Open(filepath.Join(d.dir, res.Files[0].Path))
 			if err != nil {
@@ -250,6 +296,18 @@ func TestRenderPage(t *testing.T) {
 // D-10: what a tool renders can be sent as an image.
 //
 // D10.
+func TestPagesOfFilesWithOneNameAreTwoPictures(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "old/x.pdf", numbered(1).bytes())
+	d.put(t, "new/x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())
+	before := d.must(t, "pdf_render_page", `{"path":"old/x.pdf","page":1}`).Files
+	after := d.must(t, "pdf_render_page", `{"path":"new/x.pdf","page":1}`).Files
+	if len(before) != 1 || len(after) != 1 || before[0].Path == after[0].Path {
+		t.Errorf("files %v and %v", before, after)
+	}
+}
+
 func TestRenderedPageIsDelivered(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())

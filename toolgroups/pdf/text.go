@@ -2,10 +2,13 @@ package pdf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -28,6 +31,7 @@ type extraction struct {
 	body       strings.Builder
 	charCount  int
 	blankPages selection // pages without text
+	damaged    selection // pages that cannot be read
 	remaining  selection // missing or incomplete pages
 	timedOut   bool      // stopped because time ran out, not because of the limit
 }
@@ -90,12 +94,16 @@ func (x *extraction) readPages(ctx context.Context, doc *remoteDocument) error {
 			return err
 		}
 		head := fmt.Sprintf("\n--- Page %d ---\n", page)
-		room := x.limit - x.charCount - len(head)
+		room := x.limit - x.charCount - len(head) - len("\n")
 		if room <= 0 {
 			return nil
 		}
 		toolgroups.Report(ctx, fmt.Sprintf("page %d", page))
 		text, total, err := doc.text(page, room)
+		if errors.Is(err, pdfiumerrors.ErrPage) {
+			x.damaged = append(x.damaged, page)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -128,8 +136,15 @@ func (x *extraction) notices() string {
 		if x.timedOut {
 			why = "because the time was over"
 		}
-		fmt.Fprintf(&b, "\n[Truncated %s, at page %d; %d of %d selected pages are missing or cut. Go on with pages %q.]",
-			why, x.remaining[0], len(x.remaining), len(x.selected), oneLine(x.remaining.String()))
+		next := fmt.Sprintf("Go on with pages %q.", oneLine(x.remaining.String()))
+		if x.remaining[0] == x.selected[0] && !x.timedOut {
+			next = fmt.Sprintf("With max_chars %d, all of its text is saved to a file.", maxChars)
+		}
+		fmt.Fprintf(&b, "\n[Truncated %s, at page %d; %d of %d selected pages are missing or cut. %s]",
+			why, x.remaining[0], len(x.remaining), len(x.selected), next)
+	}
+	if len(x.damaged) > 0 {
+		fmt.Fprintf(&b, "\n[Damaged pages, which cannot be read: %s.]", oneLine(x.damaged.String()))
 	}
 	switch {
 	case x.body.Len() == 0 && len(x.blankPages) > 0:

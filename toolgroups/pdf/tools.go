@@ -192,9 +192,10 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	if pic.dpi < dpi {
 		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
 	}
-	name := fmt.Sprintf("pdf-renders/%s-page%d.png", s.baseName(), in.Page)
-	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
-		return toolgroups.Result{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
+	prefix := fmt.Sprintf("pdf-renders/%s-page%d", s.baseName(), in.Page)
+	name, err := files.SaveNew(call.Scope, prefix, ".png", time.Now(), pic.png)
+	if err != nil {
+		return toolgroups.Result{}, files.ToolError(prefix+".png", err, p.cfg.MaxFile, CodePDF)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),
