@@ -88,7 +88,7 @@ func (h History) yieldConversation(ctx context.Context, c conversation.Conversat
 		if !isWanted(m, q) {
 			continue
 		}
-		if !yield(core.Passage{Kind: core.KindMessage, Time: m.Time, Title: c.Title, Text: m.Text}, nil) {
+		if !yield(core.Passage{Kind: core.KindMessage, Time: m.Time, Message: m.Ref, Title: c.Title, Text: m.Text}, nil) {
 			return false
 		}
 	}

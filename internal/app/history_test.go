@@ -122,6 +122,37 @@ func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
 	}
 }
 
+func TestAQuestionIsNotFoundByItsOwnTurn(t *testing.T) {
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	begun := time.Now().Add(-time.Hour)
+	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
+	put(t, store, "conversation/telegram:1/"+c.Log(), c)
+	for at, ref := range []string{"telegram:1/6/text", question} {
+		data, err := json.Marshal(agent.Message{Role: agent.RoleUser, Time: begun, Ref: ref, Text: "the umbrella of " + ref})
+		if err == nil {
+			_, err = store.Append(t.Context(), c.Log(), storage.Position(at), storage.Record{Data: data})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	notes, err := memory.New(memory.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := searchFor(t, History{Store: store, Memory: notes}, "umbrella")
+	if !strings.Contains(got, "telegram:1/6/text") || strings.Contains(got, question) {
+		t.Errorf("found %s", got)
+	}
+}
+
+// question is the message whose turn searches.
+const question = "telegram:1/7/text"
+
 func searchFor(t *testing.T, history core.History, query string) string {
 	t.Helper()
 	tools, err := core.New(core.Config{History: history, Location: func() *time.Location { return time.UTC }})
@@ -133,7 +164,7 @@ func searchFor(t *testing.T, history core.History, query string) string {
 			continue
 		}
 		res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{
-			Name: tool.Name, Arguments: fmt.Appendf(nil, `{"query":%q}`, query), Scope: toolgroups.Scope{Owner: "telegram:1", Role: toolgroups.RoleUser},
+			Name: tool.Name, Arguments: fmt.Appendf(nil, `{"query":%q}`, query), Scope: toolgroups.Scope{Owner: "telegram:1", Role: toolgroups.RoleUser, Message: question},
 		})
 		if fault != nil {
 			t.Fatal(fault)

@@ -50,7 +50,7 @@ func newDesk(t testing.TB, cfg core.Config) *harness {
 }
 
 func (d *harness) scope() toolgroups.Scope {
-	return toolgroups.Scope{Workspace: d.dir, Owner: "telegram:1", User: "telegram:1", Role: toolgroups.RoleUser}
+	return toolgroups.Scope{Workspace: d.dir, Owner: "telegram:1", User: "telegram:1", Role: toolgroups.RoleUser, Message: "telegram:1/7/text"}
 }
 
 // run dispatches a call as the agent does, with validation.

@@ -58,6 +58,9 @@ type Passage struct {
 	Kind PassageKind
 	// Time is when the text was recorded; zero if unknown (memory).
 	Time time.Time
+	// Message identifies the message that a user began a turn with, as [toolgroups.Scope].Message. It is
+	// empty for other texts.
+	Message string
 	// Title is the title of its conversation, or the section of a note of the memory, if any.
 	Title string
 	Text  string
@@ -69,8 +72,8 @@ const (
 	maxHits      = 50
 	excerptChars = 500
 	maxQuery     = 1_000
-	// minMessageAge is the age from which messages are found without date_to. It excludes the question
-	// being answered, which is already recorded.
+	// minMessageAge is the age from which messages are found without date_to. It excludes those that have
+	// just joined the question being answered, which itself is never found without date_to.
 	minMessageAge = 5 * time.Second
 	// duplicateSimilarity is the share of common words from which two hits count as one.
 	duplicateSimilarity = 0.8
@@ -104,7 +107,8 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 				t.cfg.Logger.Error("cannot read the history", "err", err)
 				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
 			}
-			if in.DateTo == "" && p.Kind == KindMessage && now.Sub(p.Time) < minMessageAge {
+			isQuestion := p.Message != "" && p.Message == call.Message
+			if in.DateTo == "" && p.Kind == KindMessage && (isQuestion || now.Sub(p.Time) < minMessageAge) {
 				continue
 			}
 			s.consider(p)

@@ -45,7 +45,7 @@ func library() records {
 	day := func(d int) time.Time { return time.Date(2026, 6, d, 10, 0, 0, 0, time.UTC) }
 	return records{
 		"telegram:1": {
-			{Kind: core.KindMessage, Time: now().Add(-time.Second), Text: "where was my green umbrella?"},
+			{Kind: core.KindMessage, Time: now().Add(-time.Second), Message: "telegram:1/7/text", Text: "where was my green umbrella?"},
 			{Kind: core.KindMessage, Time: day(29), Title: "Lost things", Text: "You left the Green Umbrella at the library."},
 			{Kind: core.KindMessage, Time: day(28), Title: "Lost things", Text: "you left the green umbrella at the library"},
 			{Kind: core.KindSession, Time: day(29), Title: "Lost things", Text: "About a green umbrella."},
@@ -114,6 +114,10 @@ func TestTheQuestionIsNotFound(t *testing.T) {
 	d := newDesk(t, core.Config{History: library(), Now: now, Location: utc})
 	if text := d.must(t, "search_history", args{"query": "where was my"}); strings.Contains(text, "umbrella?") {
 		t.Errorf("found itself: %s", text)
+	}
+	old := newDesk(t, core.Config{History: library(), Now: func() time.Time { return now().Add(time.Hour) }, Location: utc})
+	if text := old.must(t, "search_history", args{"query": "where was my"}); strings.Contains(text, "umbrella?") {
+		t.Errorf("found itself after an hour: %s", text)
 	}
 	text := d.must(t, "search_history", args{"query": "where was my", "date_to": "2026-06-30"})
 	if !strings.Contains(text, "umbrella?") {
