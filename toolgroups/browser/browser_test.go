@@ -295,6 +295,9 @@ func TestPagesThatNeverFinishLoading(t *testing.T) {
 	if got := d.extract(t, address, nil); !strings.HasPrefix(got, "[the page was still loading]\n\nThere is text.") {
 		t.Errorf("page is %q", got)
 	}
+	if shown, fault := d.run(t, args{"url": address, "mode": "screenshot", "wait_seconds": 0}); fault != nil || !strings.Contains(shown.Text, "The page was still loading.") {
+		t.Errorf("the picture is %q, %+v", shown.Text, fault)
+	}
 	_, fault := d.run(t, args{"url": d.site + "/never", "mode": "extract"})
 	if fault == nil || fault.Code != browser.CodeExtraction || !strings.Contains(fault.Message, "did not load within 10s") {
 		t.Errorf("%+v", fault)

@@ -185,6 +185,9 @@ func (b *Browser) screenshot(tab context.Context, call toolgroups.Call, v *visit
 	if v.status >= 400 {
 		shown.HTTPStatus = v.status
 	}
+	if v.unfinished {
+		shown.Note += " The page was still loading."
+	}
 	text, err := json.Marshal(shown)
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("encode the result: %w", err)
