@@ -89,7 +89,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("core tools: %w", err)
 	}
 	c.core = append(c.core, basics...)
-	if c.pdf, err = pdf.New(pdf.Config{CacheDir: cfg.CachePath(), Logger: log}); err != nil {
+	if c.pdf, err = pdf.New(pdf.Config{CacheDir: cfg.CachePath(), Now: cfg.Runtime.Now, Logger: log}); err != nil {
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{

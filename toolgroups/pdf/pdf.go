@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"oneclaw/internal/sandbox"
 	"oneclaw/toolgroups"
@@ -41,6 +42,8 @@ type Config struct {
 	MaxMemory int64
 	// Workers bounds the documents open in parallel; other calls wait. 0 means 2.
 	Workers int
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
 	// Logger receives errors that are not shown to the model. nil discards them.
 	Logger *slog.Logger
 }
@@ -61,6 +64,9 @@ func New(cfg Config) (*PDF, error) {
 	cfg.MaxFile = cmp.Or(cfg.MaxFile, 50<<20)
 	cfg.MaxPixels = cmp.Or(cfg.MaxPixels, 18_000_000)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	if cfg.MaxMemory > 4<<30 {
 		return nil, errors.New("pdf: a document cannot take more than 4 GiB")
 	}

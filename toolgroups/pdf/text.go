@@ -65,7 +65,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The text of '%s' could not be read in time. Try fewer pages, or pdf_render_page.", s.name())
 	}
-	return x.buildResult(call, s), nil
+	return x.buildResult(call, s, p.cfg.Now()), nil
 }
 
 // charLimit returns the limit of a call in characters. If asked is 0, or barely above the limit of a result,
@@ -122,9 +122,9 @@ func (x *extraction) readPages(ctx context.Context, doc *remoteDocument) error {
 }
 
 // buildResult assembles the text and its notices.
-func (x *extraction) buildResult(call toolgroups.Call, s source) toolgroups.Result {
+func (x *extraction) buildResult(call toolgroups.Call, s source, now time.Time) toolgroups.Result {
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.pageCount)
-	body := files.Shorten(call.Scope, s.baseName(), x.body.String(), files.InlineLimit(call.Scope), time.Now())
+	body := files.Shorten(call.Scope, s.baseName(), x.body.String(), files.InlineLimit(call.Scope), now)
 	return toolgroups.Result{Text: head + body + x.notices()}
 }
 

@@ -193,7 +193,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
 	}
 	prefix := fmt.Sprintf("pdf-renders/%s-page%d", s.baseName(), in.Page)
-	name, err := files.SaveNew(call.Scope, prefix, ".png", time.Now(), pic.png)
+	name, err := files.SaveNew(call.Scope, prefix, ".png", p.cfg.Now(), pic.png)
 	if err != nil {
 		return toolgroups.Result{}, files.ToolError(prefix+".png", err, p.cfg.MaxFile, CodePDF)
 	}
