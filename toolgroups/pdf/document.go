@@ -83,8 +83,25 @@ func (d *document) flatten(page requests.Page) (bool, error) {
 	if err != nil || annotations.Count <= 0 {
 		return false, err
 	}
+	if err := d.generateAppearances(page); err != nil {
+		return false, err
+	}
 	_, err = d.pdfium.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page, Usage: requests.FPDFPage_FlattenUsageNormalDisplay})
 	return true, err
+}
+
+// generateAppearances has PDFium make the appearances that the fields of a form lack, which it does only
+// when it draws them. Nothing of the page is within the picture, so that this takes no time.
+func (d *document) generateAppearances(page requests.Page) error {
+	bitmap, err := d.pdfium.FPDFBitmap_Create(&requests.FPDFBitmap_Create{Width: 1, Height: 1})
+	if err != nil {
+		return err
+	}
+	_, err = d.pdfium.FPDF_RenderPageBitmap(&requests.FPDF_RenderPageBitmap{
+		Bitmap: bitmap.Bitmap, Page: page, StartX: 2, SizeX: 1, SizeY: 1, Flags: enums.FPDF_RENDER_FLAG_ANNOT,
+	})
+	_, closeErr := d.pdfium.FPDFBitmap_Destroy(&requests.FPDFBitmap_Destroy{Bitmap: bitmap.Bitmap})
+	return errors.Join(err, closeErr)
 }
 
 // contentText is text for the content of a loaded page.

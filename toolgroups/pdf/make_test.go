@@ -17,8 +17,8 @@ type paper struct {
 	// into every page's /Resources.
 	objects   []string
 	resources string
-	// annotations is put into every page's /Annots.
-	annotations string
+	// annotations is put into every page's /Annots, and catalog into the catalog.
+	annotations, catalog string
 }
 
 // line is a content stream that shows one line of text.
@@ -43,7 +43,7 @@ func (p paper) bytes() []byte {
 		fmt.Fprintf(&info, "/%s (%s) ", k, v)
 	}
 	objects := []string{
-		"<< /Type /Catalog /Pages 2 0 R >>",
+		"<< /Type /Catalog /Pages 2 0 R " + p.catalog + " >>",
 		fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), len(kids)),
 		"<< " + info.String() + ">>",
 	}

@@ -199,6 +199,22 @@ func TestWhatWasFilledInIsText(t *testing.T) {
 	}
 }
 
+// A program may leave it to the reader to make the appearances of what it filled in.
+func TestWhatWasFilledInWithoutAppearanceIsText(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	p := text("Name")
+	field := fmt.Sprintf("%d 0 R", p.firstObject())
+	p.annotations = field
+	p.objects = []string{"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ada Lovelace) /DA (/Helv 12 Tf 0 g) /F 4 /Rect [120 600 320 620] >>"}
+	p.catalog = "/AcroForm << /NeedAppearances true /Fields [" + field + "] /DA (/Helv 12 Tf 0 g) " +
+		"/DR << /Font << /Helv << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>"
+	d.put(t, "form.pdf", p.bytes())
+	if got := d.must(t, "pdf_extract_text", `{"path":"form.pdf"}`).Text; !strings.Contains(got, "Ada Lovelace") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestADamagedPageHidesNoOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})
