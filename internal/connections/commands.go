@@ -450,10 +450,10 @@ func (d *Handler) remove(ctx context.Context, call bridge.CommandCall, args stri
 	if !mcp.ValidName(name) {
 		return usage, nil
 	}
-	i := slices.IndexFunc(d.cfg.Servers.Status(), func(st mcp.Status) bool { return strings.EqualFold(st.Name, name) })
+	all := d.cfg.Servers.Status() // once: others may add and remove servers meanwhile
+	i := slices.IndexFunc(all, func(st mcp.Status) bool { return strings.EqualFold(st.Name, name) })
 	if i >= 0 {
-		st := d.cfg.Servers.Status()[i]
-		if name = st.Name; !st.Added {
+		if name = all[i].Name; !all[i].Added {
 			return fmt.Sprintf("%s stands in the settings of the bot and is removed there.", name), nil
 		}
 	}

@@ -46,7 +46,11 @@ type Config struct {
 }
 
 // Handler runs the commands. It may be used concurrently.
-type Handler struct{ cfg Config }
+type Handler struct {
+	cfg Config
+	// loading is held by Load: what was listed first must not be set last.
+	loading sync.Mutex
+}
 
 // New makes the handler. [Handler.Load] or [Handler.Run] loads the added servers.
 func New(cfg Config) *Handler {
@@ -79,6 +83,8 @@ func (a addedServer) server() mcp.Server {
 // Load sets this process's added servers to those in the store. One that conflicts with the
 // settings is left out.
 func (d *Handler) Load(ctx context.Context) error {
+	d.loading.Lock()
+	defer d.loading.Unlock()
 	servers := map[string]mcp.Server{}
 	for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: serverPrefix}) {
 		if err != nil {
