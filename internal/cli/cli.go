@@ -72,7 +72,7 @@ func Execute(root func(Loader) *cobra.Command, o config.Runtime, args []string, 
 		return cfg, err
 	})
 	command.SilenceErrors, command.SilenceUsage = true, true
-	command.PersistentFlags().StringVar(&file, "config", "", "settings file (default: oneclaw.yaml in the data directory)")
+	command.PersistentFlags().StringVar(&file, "config", "", "settings file (default: that of ONECLAW_CONFIG, or oneclaw.yaml in the data directory)")
 	command.SetArgs(args)
 	command.SetIn(stdin)
 	command.SetOut(stdout)

@@ -70,7 +70,9 @@ type program struct {
 	// Redact masks the secrets in all settings, and secrets that are added later.
 	Redact *redact.Redactor
 	// Errors has the most recent warnings and errors from the log.
-	Errors         *telemetry.Ring
+	Errors *telemetry.Ring
+	// SecretFile is the settings file if it contains secrets, else empty.
+	SecretFile     string
 	settingOrigins origins
 }
 
@@ -210,11 +212,15 @@ func Default() Config {
 	return cfg
 }
 
-// ConfigName is the name of the settings file in the data directory.
-const ConfigName = "oneclaw.yaml"
+const (
+	// ConfigName is the name of the settings file in the data directory.
+	ConfigName = "oneclaw.yaml"
+	// FileVariable is the environment variable that names another settings file.
+	FileVariable = "ONECLAW_CONFIG"
+)
 
-// Load reads the file, then the environment. If file is empty, Load reads the one in the data directory,
-// if it exists. Secrets are masked in the error.
+// Load reads the file, then the environment. If file is empty, Load reads the one that [FileVariable] names,
+// or the one in the data directory, if it exists. Secrets are masked in the error.
 func Load(file string, environ []string) (Config, error) {
 	cfg, err := load(file, environ)
 	return cfg, cfg.Redact.Error(redact.MaskAddressesIn(err))
@@ -229,6 +235,7 @@ func load(file string, environ []string) (Config, error) {
 	if dir := environment["ONECLAW_DATA_DIR"]; dir != "" {
 		cfg.DataDir = dir
 	}
+	file = cmp.Or(file, environment[FileVariable])
 	named := file != ""
 	if !named {
 		file = filepath.Join(cfg.DataDir, ConfigName)
@@ -239,8 +246,11 @@ func load(file string, environ []string) (Config, error) {
 		if err := DecodeConfig(data, &cfg); err != nil {
 			return cfg, fmt.Errorf("settings file %s: %w", file, err)
 		}
+		if slices.ContainsFunc(cfg.secrets(), func(secret string) bool { return secret != "" }) {
+			cfg.SecretFile = file
+		}
 	case named:
-		return cfg, fmt.Errorf("settings file (--config) cannot be read: %w", err)
+		return cfg, fmt.Errorf("settings file (--config, ONECLAW_CONFIG) cannot be read: %w", err)
 	case !errors.Is(err, fs.ErrNotExist):
 		return cfg, fmt.Errorf("settings file in the data directory (ONECLAW_DATA_DIR) cannot be read: %w", err)
 	}

@@ -40,6 +40,9 @@ func DecodeConfig(data []byte, cfg *Config) error {
 	if err != nil {
 		return oneLineError(err.Error())
 	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("there are settings behind a line with ---, which would not count: remove that line")
+	}
 	return nil
 }
 

@@ -47,7 +47,7 @@ func checkVariables(environment map[string]string) error {
 	known, secrets := Variables(false), Variables(true)
 	for name := range environment {
 		secret := slices.Contains(secrets, strings.TrimSuffix(name, "_FILE"))
-		if strings.HasPrefix(name, "ONECLAW_") && !slices.Contains(known, name) && !secret {
+		if strings.HasPrefix(name, "ONECLAW_") && name != FileVariable && !slices.Contains(known, name) && !secret {
 			ours := slices.DeleteFunc(known, func(n string) bool { return !strings.HasPrefix(n, "ONECLAW_") })
 			return fmt.Errorf("environment: %s is no setting; there are %s", name, strings.Join(ours, ", "))
 		}

@@ -31,6 +31,14 @@ type OwnModel struct {
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" env:"ONECLAW_MODEL_FIRST_BYTE_TIMEOUT"`
 }
 
+// Validate returns an error for an unusable address or name of the model.
+func (m OwnModel) Validate() error {
+	if err := (settings.Preset{Type: settings.TypeOpenAI, BaseURL: m.BaseURL, Model: m.Name}).Check(); err != nil {
+		return fmt.Errorf("setting model (OPENAI_BASE_URL, OPENAI_MODEL): %w", err)
+	}
+	return nil
+}
+
 // apply applies the settings to a client's configuration.
 func (m OwnModel) apply(cfg *openai.Config) {
 	cfg.Settings = provider.Settings{ContextTokens: m.Context, Vision: m.Vision}

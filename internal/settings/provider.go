@@ -69,15 +69,9 @@ func parseOrigin(address string) (string, error) {
 // Providers stores providers, and lists them together with the program's own.
 type Providers struct{ *records }
 
-// preset returns the program's own provider as configured, without stored changes.
-func (r *records) preset() Provider {
-	p := r.cfg.Preset
-	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
-}
-
 // readPreset returns the program's own provider with stored changes.
 func (s Providers) readPreset(ctx context.Context) (Provider, error) {
-	p := s.preset()
+	p := s.cfg.Preset.provider()
 	r, exists, err := get[Provider](ctx, s.records, providerPrefix+PresetID)
 	if exists {
 		p.applyStored(r)
@@ -232,7 +226,7 @@ func (p *Provider) apply(c ProviderChange) {
 
 func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, after Provider, err error) {
 	err = update(ctx, s.records, providerPrefix+PresetID, func(kept *Provider, exists bool) error {
-		if before = s.preset(); exists {
+		if before = s.cfg.Preset.provider(); exists {
 			before.applyStored(*kept)
 		}
 		after = before

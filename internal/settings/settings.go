@@ -70,7 +70,7 @@ type Config struct {
 	// prompts must be set.
 	Agents []Agent
 	// Defaults are the default values by name, except those of [SettingDefaultModel] and
-	// [SettingDefaultAgent].
+	// [SettingDefaultAgent]. An empty one means that the setting is not set.
 	Defaults map[string]string
 	// Routings are the allowed values of [SettingRouting]. Empty means "groups" and "all".
 	Routings []string
@@ -92,6 +92,17 @@ type Preset struct {
 	Key string
 	// Model is the name of the program's own model.
 	Model string
+}
+
+// Check returns an error for an unusable address or name of the model.
+func (p Preset) Check() error {
+	own := p.provider()
+	return cmp.Or(own.check(), checkModelID(p.Model))
+}
+
+// provider returns the provider without stored changes.
+func (p Preset) provider() Provider {
+	return Provider{ID: PresetID, Name: "Configured at start", Type: p.Type, BaseURL: p.BaseURL, Active: true, Preset: true, HasKey: true}
 }
 
 // Settings reads and changes all settings except secrets. It may be used concurrently.
@@ -147,12 +158,8 @@ func (r *records) check() error {
 		}
 	}
 	if p := r.cfg.Preset; p.Type != "" {
-		preset := r.preset()
-		if err := preset.check(); err != nil {
+		if err := p.Check(); err != nil {
 			return fmt.Errorf("own provider: %w", err)
-		}
-		if err := checkModelID(p.Model); err != nil {
-			return fmt.Errorf("own model: %w", err)
 		}
 	}
 	for name, value := range r.cfg.Defaults {
@@ -160,7 +167,7 @@ func (r *records) check() error {
 		if !ok {
 			return fmt.Errorf("there is no setting %q", name)
 		}
-		if err := kind.check(value); err != nil {
+		if err := kind.check(value); value != "" && err != nil {
 			return fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
