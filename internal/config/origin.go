@@ -78,7 +78,7 @@ func hasPath(tree any, path []string) bool {
 func (c *Config) EffectiveSettings() ([]EffectiveSetting, error) {
 	var all []EffectiveSetting
 	for _, s := range c.Settings() {
-		value := mapTexts(s.value, maskAddresses)
+		value := mapTexts(s.value, c.maskText)
 		data, err := yaml.Marshal(value.Interface())
 		if err != nil {
 			return nil, fmt.Errorf("setting %s: %w", s.Key, err)

@@ -9,22 +9,22 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// ForDisplay returns the settings with possible secrets in addresses masked. Settings of type
-// [redact.Secret] mask themselves when they are encoded.
+// ForDisplay returns the settings with known secrets, and possible ones in addresses, masked. Settings of
+// type [redact.Secret] mask themselves when they are encoded.
 func (c Config) ForDisplay() Config {
 	for _, s := range c.Settings() {
-		s.value.Set(mapTexts(s.value, maskAddresses))
+		s.value.Set(mapTexts(s.value, c.maskText))
 	}
 	return c
 }
 
-// maskAddresses returns a text with possible secrets in addresses masked. Values that have their own
-// marshaller are unchanged.
-func maskAddresses(text reflect.Value) string {
+// maskText returns a text with known secrets, and possible ones in addresses, masked. Values that have
+// their own marshaller are unchanged.
+func (c Config) maskText(text reflect.Value) string {
 	if marshalsItself(text) {
 		return text.String()
 	}
-	return redact.MaskAddresses(text.String())
+	return c.Redact.MaskKnown(redact.MaskAddresses(text.String()))
 }
 
 func marshalsItself(text reflect.Value) bool {

@@ -102,6 +102,21 @@ func TestArgumentsOfServersAreNotShown(t *testing.T) {
 	}
 }
 
+// TestTheKeyInTheAddressOfAServerIsNotShown has it where some services put it.
+func TestTheKeyInTheAddressOfAServerIsNotShown(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "oneclaw.yaml")
+	if err := os.WriteFile(file, []byte("mcp: {servers: {mails: {url: \"https://host.example/api/mcp/s/"+planted+"/mcp\"}}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown(t, "mails", got)
+	hidden(t, "mails", got.Redact.MaskKnown("Post https://host.example/api/mcp/s/"+planted+"/mcp: no such host"))
+}
+
 // shown looks at what is shown of settings.
 func shown(t *testing.T, what string, cfg config.Config) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path"
 	"regexp"
@@ -135,8 +136,8 @@ var (
 	headerNamePattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
-// Secrets returns the values that must never be shown: headers, client secrets, and arguments and
-// variables whose name or value looks secret, with ${NAME} replaced.
+// Secrets returns the values that must never be shown: headers, client secrets, arguments and variables
+// whose name or value looks secret, with ${NAME} replaced, and parts of addresses that look secret.
 func (c Config) Secrets() []string {
 	lookup := c.LookupEnv
 	if lookup == nil {
@@ -149,6 +150,7 @@ func (c Config) Secrets() []string {
 			value, _ := expandVariables(value, lookup)
 			out = append(append(out, value), strings.Fields(value)...)
 		}
+		out = append(out, pathSecrets(s.URL)...)
 		secret, _ := expandVariables(s.ClientSecret, lookup)
 		out = append(append(out, secret), s.Args.secrets()...)
 		for key, value := range s.Env {
@@ -173,6 +175,21 @@ var secretNamePattern = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|
 func looksSecret(value string) bool {
 	return len(value) >= 16 && !strings.ContainsAny(value, " /\\.:,") && strings.ContainsAny(value, "0123456789") &&
 		strings.ContainsFunc(value, unicode.IsLetter)
+}
+
+// pathSecrets returns the parts of an address's path that look secret: with some services the address is
+// the key.
+func pathSecrets(address string) (out []string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil // refused elsewhere
+	}
+	for part := range strings.SplitSeq(u.Path, "/") {
+		if looksSecret(part) {
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // expandVariables replaces ${NAME} with variables of the environment; missing is one that is not set.
