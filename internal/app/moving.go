@@ -30,7 +30,8 @@ func TakeOver(ctx context.Context, cfg config.Config, mover moving.Mover, found 
 		})
 	}
 	if !mover.DryRun {
-		return lines, errors.Join(WithStore(cfg, log, take), err)
+		err = WithStore(cfg, log, take)
+		return lines, err
 	}
 	exists := false
 	err = database.View(ctx, cfg.Place(), func(store *database.Store) error {

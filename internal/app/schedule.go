@@ -50,18 +50,20 @@ func taskReporter(s *schedule.Schedule) func(context.Context, bridge.TaskResult)
 	}
 }
 
-// hostZone returns the name of the host's time zone, UTC if unknown.
+// hostZone returns the name of the host's time zone. It is empty if the zone has no name that can be looked
+// up, for example because /etc/localtime is a copy; the host's zone then counts all the same.
 func hostZone() string {
-	if name := time.Local.String(); name != "Local" {
-		return name
+	name := time.Local.String()
+	if name == "Local" {
+		name, _ = os.Readlink("/etc/localtime") // not a link: no name
 	}
-	target, err := os.Readlink("/etc/localtime")
-	if _, name, ok := strings.Cut(target, "zoneinfo/"); err == nil && ok {
-		if _, err := time.LoadLocation(name); err == nil {
-			return name
-		}
+	if _, below, ok := strings.Cut(name, "zoneinfo/"); ok {
+		name = below
 	}
-	return "UTC"
+	if zone, err := time.LoadLocation(name); err != nil || zone == time.Local {
+		return ""
+	}
+	return name
 }
 
 // zoneOf returns a function that returns the time zone in the settings, or otherwise if there is none or
