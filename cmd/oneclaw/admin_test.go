@@ -66,6 +66,14 @@ func TestTheClockHasTheTimeZoneOfTheSettings(t *testing.T) {
 	for _, clock := range []string{"call get_current_time {}", `call js_eval {"code":"_time()"}`} {
 		wantIn(t, w.ask(bot, ann, clock, nil), "+05:45")
 	}
+	// An operator who has set another one reads which of them counts.
+	bot.kill(syscall.SIGTERM)
+	w.env["ONECLAW_TIMEZONE"] = "Asia/Tokyo"
+	bot = w.run()
+	bot.out.await(t, "changed in a chat")
+	wantIn(t, bot.out.String(), `"setting":"time_zone","value":"Asia/Kathmandu"`)
+	wantIn(t, w.ask(bot, ann, `call set_config {"key":"time_zone","value":"default"}`, nil), "Asia/Tokyo")
+	wantIn(t, w.ask(bot, ann, "call get_current_time {}", nil), "+09:00")
 }
 
 // did checks that the audit of a program that has ended has these entries in this order: what, who,

@@ -13,7 +13,7 @@ import (
 func configCommand(load cli.Loader) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
-		Short: "Print the settings in effect, with secrets masked",
+		Short: "Print the settings of the file and the environment, with secrets masked",
 		Args:  cobra.NoArgs,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
 			encoder := yaml.NewEncoder(cmd.OutOrStdout())

@@ -71,6 +71,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, beside func(c
 	cfg.Listen = listener.Addr().String()
 	return WithBot(ctx, cfg, log, func(b *Bot) error {
 		log.Info("started", "version", cfg.Runtime.Version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
+		b.logChangedSettings(ctx)
 		return runAll(ctx, beside,
 			func(ctx context.Context) error {
 				return servePort(ctx, listener, b.Handler(), max(1, min(maxConnections, config.Descriptors()/4)), portTimeout)

@@ -81,19 +81,38 @@ func (b *Bot) effectiveSettings(cfg config.Config) func(context.Context) ([]admi
 		if err != nil {
 			return nil, err
 		}
-		var all []admin.Setting
-		for _, name := range b.tools.settings.Values.Names() {
-			value, changed, err := b.tools.settings.Values.GetStored(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			if changed {
-				all = append(all, admin.Setting{Name: name, Value: value, Source: "changed in a chat; it counts instead of the setting below", Changed: true})
-			}
+		all, err := b.changedSettings(ctx)
+		if err != nil {
+			return nil, err
 		}
 		for _, s := range began {
 			all = append(all, admin.Setting{Name: s.Key, Value: s.Value, Source: s.From, Changed: s.Changed})
 		}
 		return all, nil
+	}
+}
+
+// changedSettings returns the settings that administrators changed in a chat.
+func (b *Bot) changedSettings(ctx context.Context) (all []admin.Setting, err error) {
+	for _, name := range b.tools.settings.Values.Names() {
+		value, changed, err := b.tools.settings.Values.GetStored(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			all = append(all, admin.Setting{Name: name, Value: value, Source: "changed in a chat; it counts instead of the setting below", Changed: true})
+		}
+	}
+	return all, nil
+}
+
+// logChangedSettings tells an operator which settings of the file and the environment do not count.
+func (b *Bot) logChangedSettings(ctx context.Context) {
+	all, err := b.changedSettings(ctx)
+	if err != nil {
+		b.log.Warn("cannot read which settings were changed in a chat", "err", err)
+	}
+	for _, s := range all {
+		b.log.Info("this setting was changed in a chat, which counts instead of the settings file and the environment; set_config with the value default takes it back", "setting", s.Name, "value", s.Value)
 	}
 }

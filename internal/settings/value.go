@@ -135,6 +135,14 @@ func (s Values) Set(ctx context.Context, name, value string) error {
 	return s.put(ctx, valuePrefix+name, value, storage.Any)
 }
 
+// Reset makes a setting have its default again.
+func (s Values) Reset(ctx context.Context, name string) error {
+	if err := s.checkKnown(name); err != nil {
+		return err
+	}
+	return s.remove(ctx, valuePrefix+name)
+}
+
 // checkExists returns an error for a default model or agent that does not exist, or that is not shared.
 func (s Values) checkExists(ctx context.Context, name, value string) error {
 	var err error

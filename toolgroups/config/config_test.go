@@ -235,7 +235,13 @@ func TestSettingTools(t *testing.T) {
 	d.ok("get_config", args{"key": "routing"}, "routing = groups")
 	d.ok("get_config", args{"key": "default_agent"}, "not set", "log_level")
 	d.ok("set_config", args{"key": "routing", "value": "all"}, "routing is now all")
-	d.ok("get_config", args{"key": "routing"}, "routing = all")
+	d.ok("get_config", args{"key": "routing"}, "routing = all", "changed in a chat", "'default'")
+	d.ok("set_config", args{"key": "routing", "value": "Default"}, "routing has its default again: groups")
+	if text := d.ok("get_config", args{"key": "routing"}); text != "routing = groups" {
+		t.Errorf("after the default: %s", text)
+	}
+	d.ok("set_config", args{"key": "default_agent", "value": "default"}, "default_agent has its default again: none")
+	d.fault("not_found", "set_config", args{"key": "theme_mode", "value": "default"}, "routing")
 	d.fault("not_found", "get_config", args{"key": "theme_mode"}, "default_agent, default_model, log_level, routing, time_zone")
 	d.fault("not_found", "set_config", args{"key": "theme_mode", "value": "dark"}, "routing")
 	d.fault("validation_error", "get_config", args{})

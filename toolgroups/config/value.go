@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -21,19 +22,36 @@ func (f *Tools) getConfig(ctx context.Context, _ toolgroups.Call, in settingArgs
 	if value == "" {
 		return fmt.Sprintf("%s is not set. Settings: %s.", in.Key, strings.Join(f.cfg.Settings.Values.Names(), ", ")), nil
 	}
-	return fmt.Sprintf("%s = %s", in.Key, value), nil
+	_, changed, err := f.cfg.Settings.Values.GetStored(ctx, in.Key)
+	if changed {
+		return fmt.Sprintf("%s = %s, changed in a chat. %s", in.Key, value, takesBack), err
+	}
+	return fmt.Sprintf("%s = %s", in.Key, value), err
 }
+
+// defaultValue is the value with which set_config takes a change back.
+const defaultValue = "default"
+
+// takesBack says how a change is taken back.
+const takesBack = "It counts instead of the bot's settings file; set_config with the value '" + defaultValue + "' takes it back."
 
 func (f *Tools) setConfig(ctx context.Context, _ toolgroups.Call, in settingArgs) (string, error) {
 	if strings.TrimSpace(in.Key) == "" || strings.TrimSpace(in.Value) == "" {
 		return "", toolgroups.Errorf(toolgroups.CodeInvalid, "Key and value must not be blank. Settings: %s.",
 			strings.Join(f.cfg.Settings.Values.Names(), ", "))
 	}
+	if strings.EqualFold(strings.TrimSpace(in.Value), defaultValue) {
+		if err := f.cfg.Settings.Values.Reset(ctx, in.Key); err != nil {
+			return "", err
+		}
+		value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
+		return fmt.Sprintf("%s has its default again: %s.", in.Key, cmp.Or(value, "none")), err
+	}
 	if err := f.cfg.Settings.Values.Set(ctx, in.Key, in.Value); err != nil {
 		return "", err
 	}
 	value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
-	return fmt.Sprintf("%s is now %s.", in.Key, value), err
+	return fmt.Sprintf("%s is now %s. %s", in.Key, value, takesBack), err
 }
 
 type variableArgs struct {
