@@ -54,7 +54,7 @@ func TestDoctorFindsAHealthyBot(t *testing.T) {
 			if !ok {
 				t.Errorf("not in order: %+v", all)
 			}
-			for _, name := range []string{"settings", "files", "database", "access", "telegram", "model", "google", "listen", "cluster"} {
+			for _, name := range []string{"settings", "start", "files", "database", "access", "telegram", "model", "google", "listen", "cluster"} {
 				if all[name].Status != doctor.VerdictOK {
 					t.Errorf("%s: %+v", name, all[name])
 				}
@@ -118,6 +118,14 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, "database", doctor.VerdictFail, "restore"},
+		"no such catalogue":   {func(w *harness) { w.env["ONECLAW_MCP_CATALOGUE"] = "/nonexistent" }, "start", doctor.VerdictFail, "mcp.catalogue"},
+		"no model that hears": {func(w *harness) { w.env["ONECLAW_VOICE_BASE_URL"] = "http://127.0.0.1:1/v1" }, "start", doctor.VerdictFail, "ONECLAW_VOICE_MODEL"},
+		"a file for all to read": {func(w *harness) {
+			w.env["ONECLAW_CONFIG"] = filepath.Join(w.t.TempDir(), "settings.yaml")
+			if err := os.WriteFile(w.env["ONECLAW_CONFIG"], []byte("secret_key: 0123456789abcdef"), 0o644); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "files", doctor.VerdictWarn, "settings.yaml"},
 		"a newer database":   {stored("format", `{"version":99}`), "database", doctor.VerdictFail, "update oneclaw"},
 		"an unfinished move": {stored(database.UnfinishedKey, ""), "database", doctor.VerdictFail, "run it again"},
 		"a key for all to read": {func(w *harness) {

@@ -11,6 +11,7 @@ func Checks(cfg config.Config) []doctor.Check { return (&checker{cfg: cfg}).chec
 
 func (d *checker) checks() []doctor.Check {
 	checks := []doctor.Check{
+		{Name: "start", Run: d.checkStart},
 		{Name: "data directory", Run: d.checkDataDir},
 		{Name: "disk", Run: d.checkDisk},
 		{Name: "files", Run: d.checkFiles},

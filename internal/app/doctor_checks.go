@@ -28,6 +28,18 @@ import (
 	"oneclaw/toolgroups/jstools"
 )
 
+// checkStart builds the bot as a start does, without its data and platforms, which other checks look at. A bot
+// that checks itself has started.
+func (d *checker) checkStart(ctx context.Context) *doctor.Finding {
+	if d.running {
+		return nil
+	}
+	if err := WithEmptyBot(ctx, d.cfg, func(*Bot) error { return nil }); err != nil {
+		return doctor.Fail("oneclaw run does not start with these settings: %v", err)
+	}
+	return doctor.OK("all parts can be built from the settings")
+}
+
 func (d *checker) checkDataDir(_ context.Context) *doctor.Finding {
 	dir := d.cfg.DataDir
 	info, err := os.Stat(dir)
@@ -70,9 +82,11 @@ func (d *checker) checkDisk(_ context.Context) *doctor.Finding {
 
 // checkFiles checks whether other users of the machine can read files with secrets.
 func (d *checker) checkFiles(_ context.Context) *doctor.Finding {
-	var open []string
+	paths, open := []string{d.cfg.SecretFile}, []string(nil)
 	for _, name := range []string{config.ConfigName, database.SecretName, database.Name} {
-		path := filepath.Join(d.cfg.DataDir, name)
+		paths = append(paths, filepath.Join(d.cfg.DataDir, name))
+	}
+	for _, path := range slices.Compact(paths) {
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, path)
 		}
@@ -83,12 +97,12 @@ func (d *checker) checkFiles(_ context.Context) *doctor.Finding {
 	return doctor.OK("nobody else can read the settings, the secret key and the database")
 }
 
-// checkUser warns if the bot runs as root: code that escapes from a sandbox would then control the host.
+// checkUser warns if doctor, and so perhaps the bot, runs as root: code that escapes from a sandbox would then control the host.
 func (d *checker) checkUser(_ context.Context) *doctor.Finding {
 	if os.Geteuid() == 0 {
-		return doctor.Warn("the bot runs as root, so a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
+		return doctor.Warn("this is root: if the bot runs as root too, a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)
 	}
-	return doctor.OK("the bot does not run as root")
+	return doctor.OK("not root")
 }
 
 func (d *checker) checkDatabase(ctx context.Context) *doctor.Finding {
