@@ -35,6 +35,11 @@ func TestCommandsWorkBesideARunningBot(t *testing.T) {
 		t.Fatalf("history: %v: %s", err, out)
 	}
 	wantIn(t, out, "what is this about?")
+	w.ask(bot, ann, "clear\x1b[2J\u009b2J the screen", nil)
+	if out, err = cli("", "history", chat); err != nil || strings.ContainsAny(out, "\x1b\u009b") {
+		t.Errorf("what people write reaches the terminal: %v: %q", err, out)
+	}
+	wantIn(t, out, "the screen")
 	out, err = cli("", "history", "--json", chat)
 	var first agent.Message
 	if err != nil || json.Unmarshal(bytes.SplitN([]byte(out), []byte("\n"), 2)[0], &first) != nil || first.Text != "what is this about?" {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -71,5 +72,10 @@ func historyLine(m agent.Message) string {
 		fmt.Fprintf(&line, " → %s(%s)", c.Name, c.Arguments)
 	}
 	line.WriteString("\n")
-	return line.String()
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1 // the texts of strangers and web pages must not control the terminal
+		}
+		return r
+	}, line.String())
 }

@@ -65,6 +65,10 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("settings file: %w", err)
 	}
+	// Before the questions: the answers would be lost.
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
+	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
 	file := map[string]map[string]string{} // the answers by section and key
 	if err := q.askPlatforms(cmd.Context(), &cfg, file); err != nil {
@@ -81,7 +85,7 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	if err := writeSettings(path, file); err != nil {
 		return err
 	}
-	q.printf("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints a link: open it, and the bot is yours.\n", path, runCommandLine(os.Args[0], cfg.DataDir))
+	q.printf("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints what makes the bot yours: a link to open, or a line to send it.\n", path, runCommandLine(os.Args[0], cfg.DataDir))
 	return q.writeErr
 }
 
@@ -184,6 +188,9 @@ func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[
 	}
 	name, err := q.ask(ctx, fmt.Sprintf("Model [%s]", at.model), false, func(_ context.Context, name string) (string, error) {
 		name = cmp.Or(name, at.model)
+		if name == "" {
+			return "", errors.New("the server does not list its models: enter the name of one")
+		}
 		if len(offered) > 0 && !slices.Contains(offered, name) {
 			near := cmp.Or(wording.NearestName(name, offered), offered[0])
 			return "", fmt.Errorf("the service has no model %q; the nearest is %s (of %d)", name, near, len(offered))
@@ -234,9 +241,6 @@ func writeSettings(path string, file map[string]map[string]string) error {
 	data, err := yaml.Marshal(file)
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +52,13 @@ func TestSetupMakesABot(t *testing.T) {
 			t.Fatalf("%s: settings are written (%v)", name, err)
 		}
 	}
-	out, err := set("1\n" + token + "\n" + key + "\n\n")
+	w.env["ONECLAW_DATA_DIR"] = "/proc/nowhere"
+	out, err := set("")
+	if wantIn(t, out, "ONECLAW_DATA_DIR"); err == nil {
+		t.Error("it asks what it cannot save")
+	}
+	w.env["ONECLAW_DATA_DIR"] = dir
+	out, err = set("1\n" + token + "\n" + key + "\n\n")
 	if err != nil {
 		t.Fatalf("setup: %v: %s", err, out)
 	}
@@ -77,5 +85,29 @@ func TestSetupMakesABot(t *testing.T) {
 	w.ask(bot, ann, "hello", nil)
 	if w.model.Count() == 0 {
 		t.Error("the model was not asked")
+	}
+}
+
+// TestSetupWantsANameOfAModel of a server that lists none.
+func TestSetupWantsANameOfAModel(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	env := map[string]string{"ONECLAW_DATA_DIR": t.TempDir(), "TELEGRAM_BOT_TOKEN": "1:x"}
+	set := func(model string) (string, error) {
+		cmd := command(t.Context(), t, env, "setup")
+		cmd.Stdin = strings.NewReader("another address\n" + server.URL + "/v1\n\n" + model + "\n")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := set("")
+	if wantIn(t, out, "enter the name of one"); err == nil {
+		t.Error("no name is taken")
+	}
+	if out, err = set("mine"); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := command(t.Context(), t, env, "config").Output(); err != nil || !strings.Contains(string(out), "name: mine") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
