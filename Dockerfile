@@ -22,7 +22,7 @@ ARG VERSION=devel
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -tags timetzdata -gcflags=all=-dwarf=false \
     -ldflags "-s -w -X main.version=${VERSION}" -o out/ ./cmd/oneclaw ./cmd/oneclaw-lab
-RUN mkdir -p out/data out/tmp && chmod 1777 out/tmp
+RUN mkdir -p out/data out/tmp && chmod 700 out/data && chmod 1777 out/tmp
 
 FROM debian:trixie-slim AS full
 RUN apt-get update \

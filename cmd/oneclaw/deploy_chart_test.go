@@ -113,10 +113,15 @@ func TestChartIsReplicasOnADatabase(t *testing.T) {
 			}
 		}
 	}
-	args := fmt.Sprint(at(spec, "template", "spec", "containers", 0, "args"))
-	settings := at(objects["ConfigMap"], "data", "oneclaw.yaml")
-	if args != "[run --config /etc/oneclaw/oneclaw.yaml]" || settings == nil {
-		t.Fatalf("it starts with %s", args)
+	// All commands in the pod read the file that the bot reads.
+	settings, file := at(objects["ConfigMap"], "data", "oneclaw.yaml"), any(nil)
+	for _, one := range at(spec, "template", "spec", "containers", 0, "env").([]any) {
+		if at(one, "name") == config.FileVariable {
+			file = at(one, "value")
+		}
+	}
+	if file != "/etc/oneclaw/oneclaw.yaml" || settings == nil {
+		t.Fatalf("its settings file is %v", file)
 	}
 	read := config.Default()
 	if err := config.DecodeConfig([]byte(settings.(string)), &read); err != nil || len(read.Approvals) != 1 {
@@ -160,6 +165,19 @@ func TestChartIsOneReplicaWithAVolume(t *testing.T) {
 	}
 }
 
+// TestChartKeepsLargeNumbers of a values file, which Helm reads as fractions.
+func TestChartKeepsLargeNumbers(t *testing.T) {
+	c := theChart(t)
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte("settings: {ONECLAW_BUDGET_TOTAL_TOKENS: 12000000, ONECLAW_BUDGET_MONTH_USD: 0.5, ONECLAW_PREVIEWS: false, OPENAI_MODEL: \"007\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := podIsSafe(t, c.render("--set", sharedStore, "--values", values)["Deployment"])
+	if cfg.Budget.TotalTokens != 12_000_000 || cfg.Budget.MonthUSD != 0.5 || cfg.Previews || cfg.Model.Name != "007" {
+		t.Errorf("the program gets %+v, previews %v, model %s", cfg.Budget, cfg.Previews, cfg.Model.Name)
+	}
+}
+
 // podIsSafe checks what holds for each way of running the program, and returns the settings
 // that it would have.
 func podIsSafe(t *testing.T, deployment map[string]any) config.Config {
@@ -189,6 +207,10 @@ func podIsSafe(t *testing.T, deployment map[string]any) config.Config {
 			t.Errorf("%s asks for %v", probe, get)
 		}
 	}
+	period, _ := at(container, "startupProbe", "periodSeconds").(int)
+	if tries, _ := at(container, "startupProbe", "failureThreshold").(int); tries*period < 600 {
+		t.Errorf("a start that rewrites the database is killed after %d s", tries*period)
+	}
 	environment, secrets := map[string]string{}, "/run/secrets/oneclaw"
 	for _, one := range at(container, "env").([]any) {
 		name := at(one, "name").(string)
@@ -216,6 +238,7 @@ func podIsSafe(t *testing.T, deployment map[string]any) config.Config {
 	if !slices.Equal(mounted, wanted) {
 		t.Errorf("mounted are %q, read are %q", mounted, wanted)
 	}
+	delete(environment, config.FileVariable) // it is not here
 	return accepted(t, environment, secrets)
 }
 

@@ -232,6 +232,9 @@ func composedReplica(t *testing.T, name string, service any) {
 			environment[key] = ""
 		}
 	}
+	if at(service, "env_file", 0, "path") != ".env" || at(service, "env_file", 0, "required") != false {
+		t.Errorf("%s: settings in .env do not reach the program: %v", name, at(service, "env_file"))
+	}
 	cfg := accepted(t, environment, "/run/secrets")
 	if !cfg.Store.Shared() || cfg.StorePassword == "" || cfg.SecretKey == "" || cfg.Listen != imagePort(t) {
 		t.Errorf("%s: store %s, listen %s", name, cfg.Store, cfg.Listen)
