@@ -65,11 +65,15 @@ func (i Installer) Install(ctx context.Context) error {
 	if i.Now {
 		enable = []string{"enable", "--now", Name}
 	}
-	if err := i.systemctl(ctx, enable...); err != nil {
-		return err
+	started := i.systemctl(ctx, enable...)
+	if started != nil {
+		if !i.Now {
+			return started
+		}
+		i.Now, started = false, fmt.Errorf("the service is installed, but did not start: %w", started)
 	}
 	_, err = io.WriteString(i.Out, i.nextSteps(file))
-	return err
+	return errors.Join(started, err)
 }
 
 // Uninstall stops the service and removes the unit. It keeps data, settings and secrets.

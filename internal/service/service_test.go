@@ -154,6 +154,14 @@ func TestWhatIsNotInstalled(t *testing.T) {
 	}
 	stub(t, dir, "systemctl", "echo no bus >&2; exit 1")
 	refused(system, "no bus")
+	// Who starts it before there are secrets reads where they go.
+	stub(t, dir, "systemctl", "case \"$*\" in *--now*) echo failed >&2; exit 1;; esac")
+	var out strings.Builder
+	system.Out, system.Now = &out, true
+	if err := system.Install(t.Context()); err == nil || !strings.Contains(err.Error(), "did not start") || !strings.Contains(out.String(), service.SecretsDir) || strings.Contains(out.String(), "is started") {
+		t.Errorf("started without secrets: %v, %s", err, &out)
+	}
+	calls()
 	t.Setenv("PATH", t.TempDir())
 	refused(system, "no systemd")
 }
