@@ -258,8 +258,13 @@ func (b *Bot) Prompt() string { return joinPrompt(Prompt, b.tools.skills.Section
 // BillConfig returns the configuration for replaying conversations with the bot's current tools.
 func (b *Bot) BillConfig(cfg config.Config) bill.Config {
 	prices := CachePrices(cfg)
+	routing, err := b.tools.settings.Values.Get(context.Background(), settings.SettingRouting)
+	if err != nil {
+		b.log.Warn("cannot read the routing setting, using the configured one", "err", err)
+		routing = cfg.Tools.Routing
+	}
 	return bill.Config{
-		Model: cfg.Model.Name, Routing: search.Routing(cfg.Tools.Routing),
+		Model: cfg.Model.Name, Routing: search.Routing(routing),
 		Registry: b.Registry(), Prompt: b.Prompt(), ToolSearch: cfg.Tools.ToolSearch,
 		Prices: prices, Providers: bill.Providers(prices, settings.ContextTokens), DollarPrice: cfg.PriceLookup(),
 	}
