@@ -40,10 +40,16 @@ func DecodeConfig(data []byte, cfg *Config) error {
 	if err != nil {
 		return oneLineError(err.Error())
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return errors.New("there are settings behind a line with ---, which would not count: remove that line")
+	for {
+		var more any
+		err := decoder.Decode(&more)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil || more != nil {
+			return errors.New("there are settings behind a line with ---, which would not count: remove that line")
+		}
 	}
-	return nil
 }
 
 // oneLineError returns an error with the text on one line.
