@@ -66,7 +66,13 @@ var hookLinks = regexp.MustCompile(hookAddress + `(/hook/[a-z0-9]+)(/secret/[a-z
 // newPoster makes a webhook in a chat of its own.
 func newPoster(w *harness, bot *process, at ...string) *poster {
 	w.t.Helper()
-	p := &poster{harness: w, who: w.person("hooks"), at: at}
+	return posterOf(w, bot, w.person("hooks"), at...)
+}
+
+// posterOf makes a webhook of somebody.
+func posterOf(w *harness, bot *process, who int64, at ...string) *poster {
+	w.t.Helper()
+	p := &poster{harness: w, who: who, at: at}
 	links := hookLinks.FindStringSubmatch(w.ask(bot, p.who, "/hook new ci Tell the number.", nil))
 	if links == nil {
 		w.t.Fatal("/hook new has no addresses")
@@ -270,4 +276,21 @@ func TestHooksOfTheProgram(t *testing.T) {
 	bot.kill(syscall.SIGTERM)
 	did := fmt.Sprintf("telegram:%d hooks in telegram:%[1]d: ci", p.who)
 	w.did("hook new: "+did, "hook remove: "+did)
+}
+
+// TestWebhooksOfTheOwnerAreNotThoseOfAGuest: a task of a webhook has the rights of an ordinary user, and
+// the budget of whoever made the webhook.
+func TestWebhooksOfTheOwnerAreNotThoseOfAGuest(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, hooking(openai.Offline{}))
+	delete(w.env, "ONECLAW_ALLOW")
+	address := freeAddress(t)
+	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"], w.env["ONECLAW_BUDGET_GUEST_TOKENS"] = address, hookAddress, "1"
+	bot := w.run()
+	_, code := offered(t, bot)
+	owner := w.person("Ann")
+	wantIn(t, w.ask(bot, owner, "claim "+code, nil), "Welcome, Ann")
+	w.ask(bot, owner, "hello", nil) // more than a guest may use
+	posterOf(w, bot, owner, address).post(1)
+	w.shows(bot, owner, "hooked 1")
 }

@@ -184,7 +184,8 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	b.metrics = telemetry.NewMetrics(cfg.Runtime.Version, cfg.Redact)
 	found := models.New(models.Config{
 		Own: cfg.Model, ByKind: cfg.Models.ByKind, HTTPClient: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
-		GuestLimit: cfg.GuestLimit,
+		// Not the role of the scope, which for the task of a webhook is lower than that of its owner.
+		GuestLimit: func(user string) budget.Limit { return cfg.GuestLimit(user, b.bridge.People().Role(user)) },
 	})
 	b.models = found
 	spent := &budget.CardHandler{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}

@@ -21,7 +21,7 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 		return err
 	}
 	family, err := websearch.New(websearch.Config{
-		Services: services, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, ReserveCost: searchCharger(m.Ledger, cfg.GuestLimit),
+		Services: services, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, ReserveCost: searchCharger(m),
 		Now: cfg.Runtime.Now, Logger: c.log,
 	})
 	if err != nil {
@@ -36,9 +36,9 @@ func (c *catalogue) addWebSearch(cfg config.Config, m *models.Models, private []
 }
 
 // searchCharger returns a function that charges a search to the user who requested it.
-func searchCharger(ledger *budget.Ledger, guest func(toolgroups.Scope) budget.Limit) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
+func searchCharger(m *models.Models) func(context.Context, toolgroups.Scope, float64) (func(bool), error) {
 	return func(ctx context.Context, scope toolgroups.Scope, dollars float64) (func(bool), error) {
-		settle, err := ledger.Buy(ctx, budget.Payer{User: scope.User, Chat: scope.Chat, Limit: guest(scope)}, budget.Dollars(dollars))
+		settle, err := m.Ledger.Buy(ctx, m.Payer(scope), budget.Dollars(dollars))
 		if refusal, ok := errors.AsType[*agent.ModelError](err); ok {
 			return nil, errors.New(refusal.Notice)
 		}

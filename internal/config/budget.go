@@ -49,8 +49,8 @@ func (c Config) Allowance() string {
 }
 
 // GuestLimit returns the limit for users who are not in the settings but were given access in a chat.
-func (c Config) GuestLimit(scope toolgroups.Scope) budget.Limit {
-	if scope.Role != toolgroups.RoleUser || access.Access(c.Access).Role(scope.User) != toolgroups.RoleStranger {
+func (c Config) GuestLimit(user string, role toolgroups.Role) budget.Limit {
+	if role != toolgroups.RoleUser || access.Access(c.Access).Role(user) != toolgroups.RoleStranger {
 		return budget.Limit{}
 	}
 	return budget.Limit{Tokens: c.Budget.GuestTokens}

@@ -37,7 +37,7 @@ type Config struct {
 	HTTPClient *http.Client
 	Ledger     *budget.Ledger
 	// GuestLimit returns a user's own daily limit, in addition to the common ones; nil means none.
-	GuestLimit func(scope toolgroups.Scope) budget.Limit
+	GuestLimit func(user string) budget.Limit
 	Metrics    *telemetry.Metrics // nil without metrics
 	Traces     *telemetry.Tracer  // nil without tracing
 	Logger     *slog.Logger
@@ -116,7 +116,7 @@ func New(cfg Config) *Models {
 func (m *Models) Payer(scope toolgroups.Scope) budget.Payer {
 	payer := budget.Payer{User: scope.User, Chat: scope.Chat}
 	if m.GuestLimit != nil {
-		payer.Limit = m.GuestLimit(scope)
+		payer.Limit = m.GuestLimit(scope.User)
 	}
 	return payer
 }
