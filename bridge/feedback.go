@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
@@ -31,7 +32,7 @@ type feedbackRecorder struct {
 	jobs         queue.Store
 	people       *access.Registry
 	cards        *interact.Cards
-	ratingNotice func(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) // see [Hooks]
+	ratingNotice func(ctx context.Context, chat chats.Chat, rated time.Time) (text string, told func(context.Context) error, err error) // see [Hooks]
 	measure      queue.Counter
 }
 
@@ -60,12 +61,12 @@ func (f *feedbackRecorder) record(ctx context.Context, m chats.Message) error {
 	if where == nil || !what.isGiven || f.ratingNotice == nil {
 		return nil
 	}
-	return f.postRatingNotice(ctx, *where) // even for a repeated rating, because an earlier attempt may have failed
+	return f.postRatingNotice(ctx, *where, m.Time) // even for a repeated rating, because an earlier attempt may have failed
 }
 
 // postRatingNotice posts the hook's text about ratings in a chat, once.
-func (f *feedbackRecorder) postRatingNotice(ctx context.Context, chat chats.Chat) error {
-	text, told, err := f.ratingNotice(ctx, chat)
+func (f *feedbackRecorder) postRatingNotice(ctx context.Context, chat chats.Chat, rated time.Time) error {
+	text, told, err := f.ratingNotice(ctx, chat, rated)
 	if err != nil || text == "" {
 		return err
 	}

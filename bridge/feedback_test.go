@@ -115,7 +115,7 @@ func TestFeedbackIsKeptWithTheReceipt(t *testing.T) {
 func TestAChatIsToldOnceWhatComesOfFeedback(t *testing.T) {
 	var known, failed bool
 	r := newHarness(t, echo, func(c *bridge.Config) {
-		c.Hooks.RatingNotice = func(_ context.Context, chat chats.Chat) (string, func(context.Context) error, error) {
+		c.Hooks.RatingNotice = func(_ context.Context, chat chats.Chat, _ time.Time) (string, func(context.Context) error, error) {
 			if known {
 				return "", nil, nil
 			}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
@@ -18,7 +19,7 @@ func Exporter(cfg config.Config, store storage.Store, log *slog.Logger) learning
 }
 
 // consentHooks returns the notice about exports and the commands for it; nil if exports are not allowed.
-func (b *Bot) consentHooks(cfg config.Config, log *slog.Logger) (judged func(context.Context, chats.Chat) (string, func(context.Context) error, error), commands []bridge.Command) {
+func (b *Bot) consentHooks(cfg config.Config, log *slog.Logger) (judged func(context.Context, chats.Chat, time.Time) (string, func(context.Context) error, error), commands []bridge.Command) {
 	if !cfg.ExportJudged {
 		return nil, nil
 	}

@@ -31,14 +31,15 @@ type Consent struct {
 	Now   func() time.Time
 }
 
-// FeedbackNotice is called when a user gives feedback in a chat. It returns the notice for the
-// chat and a function that records the notice as sent; empty if the chat was notified before.
-func (c Consent) FeedbackNotice(ctx context.Context, chat chats.Chat) (text string, told func(context.Context) error, err error) {
+// FeedbackNotice is called when a user has given feedback in a chat, at the given time. It returns the
+// notice for the chat and a function that records the notice as sent, with that time, because earlier
+// feedback is not exported; empty if the chat was notified before.
+func (c Consent) FeedbackNotice(ctx context.Context, chat chats.Chat, rated time.Time) (text string, told func(context.Context) error, err error) {
 	key := notifiedPrefix + chat.WithoutThread().String()
 	if known, err := c.has(ctx, key); known || err != nil {
 		return "", nil, err
 	}
-	return notice, func(ctx context.Context) error { return c.recordOnce(ctx, key) }, nil
+	return notice, func(ctx context.Context) error { return c.recordOnce(ctx, key, rated) }, nil
 }
 
 // Commands returns the command to opt out, and in again.
@@ -52,7 +53,7 @@ func (c Consent) Commands() []bridge.Command {
 func (c Consent) runCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
 	switch strings.ToLower(strings.TrimSpace(call.Args)) {
 	case "no":
-		if err := c.recordOnce(ctx, optOutPrefix+call.User); err != nil {
+		if err := c.recordOnce(ctx, optOutPrefix+call.User, c.Now()); err != nil {
 			return "", err
 		}
 		return "Your conversations will not be exported, here or elsewhere. I cannot take back earlier exports. `/learning yes` allows it again.", nil
@@ -98,9 +99,22 @@ func (c Consent) has(ctx context.Context, key string) (bool, error) {
 	return true, nil
 }
 
-// recordOnce stores a key with the current time. Repeating it changes nothing.
-func (c Consent) recordOnce(ctx context.Context, key string) error {
-	_, err := c.Store.Put(ctx, key, []byte(c.Now().UTC().Format(time.RFC3339)), storage.Absent)
+// notifiedSince returns from when on the feedback in a chat may be exported, and false if none may.
+func (c Consent) notifiedSince(ctx context.Context, chat chats.Chat) (since time.Time, notified bool, err error) {
+	entry, err := c.Store.Get(ctx, notifiedPrefix+chat.WithoutThread().String())
+	if errors.Is(err, storage.ErrNotFound) {
+		return since, false, nil
+	}
+	if err != nil {
+		return since, false, fmt.Errorf("read a consent: %w", err)
+	}
+	since, err = time.Parse(time.RFC3339, string(entry.Value))
+	return since, err == nil, nil
+}
+
+// recordOnce stores a key with a time. Repeating it changes nothing.
+func (c Consent) recordOnce(ctx context.Context, key string, at time.Time) error {
+	_, err := c.Store.Put(ctx, key, []byte(at.UTC().Format(time.RFC3339)), storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("record a consent: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,11 +229,12 @@ func (x *export) exportReceipt(ctx context.Context, j *receipts.Receipt, here *n
 	if good, bad := receipts.CountFeedback(j.Turn.Feedback); good+bad == 0 || j.State != receipts.Done {
 		return nil
 	}
-	told, err := x.consent.has(ctx, notifiedPrefix+j.Message.Chat.WithoutThread().String())
+	since, told, err := x.consent.notifiedSince(ctx, j.Message.Chat)
 	if err != nil {
 		return err
 	}
-	if !told {
+	j.Turn.Feedback = slices.DeleteFunc(j.Turn.Feedback, func(o receipts.Feedback) bool { return !told || o.At.Before(since) })
+	if good, bad := receipts.CountFeedback(j.Turn.Feedback); good+bad == 0 {
 		x.counts.NotNotified++
 		return nil
 	}

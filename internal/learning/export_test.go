@@ -122,7 +122,7 @@ func (k *kept) consent() learning.Consent {
 // tell has a chat told.
 func (k *kept) tell(in place) string {
 	k.t.Helper()
-	text, told, err := k.consent().FeedbackNotice(k.t.Context(), in.chat)
+	text, told, err := k.consent().FeedbackNotice(k.t.Context(), in.chat, clock)
 	if err == nil && told != nil {
 		err = told(k.t.Context())
 	}
@@ -282,6 +282,23 @@ func TestWhoSaidNoIsInNoCase(t *testing.T) {
 	k.say(private("12345678"), "12345678", "Ann", "taken back", []receipts.Feedback{{By: ann, Good: true, At: clock}}, answer("5"))
 	if _, _, counts = k.export(); counts.Cases != 5 {
 		t.Errorf("feedback that was taken back makes a case: %+v", counts)
+	}
+}
+
+// A rating from before the chat was told counts only if it is given again.
+func TestRatingsFromBeforeTheNoticeAreNotExported(t *testing.T) {
+	const ann = "telegram:12345678"
+	k, here := newKept(t), private("12345678")
+	early := []receipts.Feedback{{By: ann, Good: true, Given: true, At: clock.Add(-time.Second)}}
+	j := k.say(here, "12345678", "Ann", "hello", early, answer("hi"))
+	k.tell(here)
+	if _, _, counts := k.export(); counts != (learning.Counts{NotNotified: 1}) {
+		t.Errorf("rated before: %+v", counts)
+	}
+	j.Turn.Feedback = append(early, receipts.Feedback{By: ann, Given: true, At: clock})
+	k.receipt(j)
+	if _, cases, counts := k.export(); counts != (learning.Counts{Cases: 1}) || cases[0].Outcome.Good != 0 || cases[0].Outcome.Bad != 1 {
+		t.Errorf("rated again: %+v, %+v", counts, cases)
 	}
 }
 
