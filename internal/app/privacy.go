@@ -12,7 +12,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/privacy"
-	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
 	"oneclaw/internal/personal"
 	"oneclaw/internal/settings"
@@ -93,12 +92,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		},
 		{
 			Name: "usage", About: "What models have used for you, by day; two months.",
-			Data: func(ctx context.Context, p person) (any, error) {
-				if _, err := b.ledger.Report(ctx, budget.Payer{User: p.User}); err != nil { // writes pending charges
-					return nil, err
-				}
-				return budget.UserUsage(ctx, b.store, p.User, cfg.Runtime.Now())
-			},
+			Data: func(ctx context.Context, p person) (any, error) { return b.ledger.UserUsage(ctx, p.User) },
 		},
 		{
 			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.DirectChat) },

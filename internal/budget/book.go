@@ -325,9 +325,10 @@ func (b *accountBook) checks() []storage.Op {
 	return ops
 }
 
-// isEmpty reports whether a record has no content, as after a chat has moved.
+// isEmpty reports whether a record has no content, as after a chat has moved. A total whose only call was
+// refunded still has the marks of writes.
 func (r *record) isEmpty() bool {
-	return r.Usage == Usage{} && r.Raises == nil && len(r.Reservations) == 0
+	return r.Usage == Usage{} && r.Raises == nil && len(r.Reservations) == 0 && r.LastWrites == nil
 }
 
 func (b *accountBook) markStored(rev storage.Revision) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/internal/budget"
@@ -70,6 +71,26 @@ func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 	}
 }
 
+// TestADamagedMonthCountsNoOtherMonth damages months that are shorter than the one before.
+func TestADamagedMonthCountsNoOtherMonth(t *testing.T) {
+	for month, first := range map[string]time.Time{
+		"2026-11": time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), "2027-02": time.Date(2027, 2, 1, 12, 0, 0, 0, time.UTC),
+	} {
+		b := newBench(t, budget.Limits{})
+		for day, used := range []int{100, 200} {
+			b.clock.set(first.AddDate(0, 0, day-1))
+			b.spend(used, ann())
+			report(t, b.Ledger, ann()) // so that all is written
+		}
+		if _, err := b.store.Put(t.Context(), "account/"+month+"/month", []byte("{"), storage.Any); err != nil {
+			t.Fatal(err)
+		}
+		if got := report(t, b.another(), ann()).Month.Spent.Input; got != 200 {
+			t.Errorf("%s has %d tokens, want 200", month, got)
+		}
+	}
+}
+
 // TestADamagedAccountHidesNoOther reads the accounts of days as pages and copies do.
 func TestADamagedAccountHidesNoOther(t *testing.T) {
 	b := newBench(t, budget.Limits{})
@@ -87,7 +108,7 @@ func TestADamagedAccountHidesNoOther(t *testing.T) {
 	if err != nil || days[0].Input != 100 || days[1].Input != 200 {
 		t.Errorf("days: %+v, %v", days, err)
 	}
-	used, err := budget.UserUsage(t.Context(), b.store, ann().User, b.clock.Now())
+	used, err := b.UserUsage(t.Context(), ann().User)
 	if err != nil || used["2026-11-21"].Input != 100 || used["2026-11-22"].Input != 200 {
 		t.Errorf("used: %+v, %v", used, err)
 	}

@@ -62,7 +62,8 @@ func recompute(ctx context.Context, kv storage.KV, key string) (Usage, error) {
 		if err != nil {
 			return Usage{}, nil // it is not used any more
 		}
-		return sumOfDays(ctx, kv, first.AddDate(0, 1, -1), 31, Account{Kind: KindTotal})
+		last := first.AddDate(0, 1, -1)
+		return sumOfDays(ctx, kv, last, last.Day(), Account{Kind: KindTotal})
 	case Kind(kind) == KindTotal:
 		return sumUnder(ctx, kv, of(KindUser), "")
 	case Kind(kind) == KindUser, Kind(kind) == KindChat:

@@ -82,6 +82,27 @@ func TestAPrepaidCallOverMidnight(t *testing.T) {
 	}
 }
 
+// A refund after which nothing is spent is made once, also where the store takes it and says that it did
+// not.
+func TestARefundOfUnknownOutcomeIsMadeOnce(t *testing.T) {
+	b := newBench(t, budget.Limits{})
+	store := &unsure{Store: b.store}
+	b.cfg.Store = store
+	l := b.another()
+	refund, err := b.prepay(l, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.times = 1
+	refund(budget.Usage{})
+	for range 3 {
+		_, _ = l.Report(t.Context(), ann()) // until nothing is owed
+	}
+	if got := report(t, b.another(), ann()); got.Total.Spent != (budget.Usage{}) || got.User.Spent != (budget.Usage{}) {
+		t.Errorf("after a refund %+v is spent", got.Total.Spent)
+	}
+}
+
 // Whatever calls of several processes cost in the end is what the accounts say.
 func TestPrepaidCallsAddUp(t *testing.T) {
 	b := newBench(t, budget.Limits{})

@@ -65,7 +65,15 @@ func TestUsedTellsWhatAPersonHasUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := budget.UserUsage(t.Context(), store, "telegram:7", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	zone := time.FixedZone("ahead", 9*60*60) // where it is March already
+	l, err := budget.Open(budget.Config{
+		Store: store, Location: func() *time.Location { return zone }, Now: func() time.Time { return time.Date(2026, 2, 28, 20, 0, 0, 0, time.UTC) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	got, err := l.UserUsage(t.Context(), "telegram:7")
 	want := map[string]budget.Usage{"2026-03-01": {Calls: 2, Input: 10}, "2026-02-27": {Calls: 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("used %v, %v", got, err)
