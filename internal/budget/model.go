@@ -116,7 +116,9 @@ func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
 		t.Input = int64(req.EstimateTokens())
 	}
 	s := usageOf(t, m.price, m.priced)
-	s.ToolTokens, s.AllToolTokens = int64(req.ToolTokens), int64(req.AllTokens)
+	if req.AllTokens > 0 { // the tokens of a recording are those of no tools
+		s.ToolTokens, s.AllToolTokens = int64(req.ToolTokens), int64(req.AllTokens)
+	}
 	return &s
 }
 

@@ -66,6 +66,20 @@ func TestRecordingsAreWrittenDown(t *testing.T) {
 	}
 }
 
+// What a recording costs is in the accounts of who sent it, and not as tokens of tools.
+func TestARecordingIsNoTool(t *testing.T) {
+	w := newWorld(t, models.OwnModel{Name: "any"})
+	l, _ := listener(t, models.TranscriberConfig{Settings: models.VoiceSettings{Model: "ears"}, Charge: w.Charge})
+	scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:1"}
+	if _, err := l.Transcribe(t.Context(), scope, recording(openai.Speech("Buy milk"))); err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Ledger.Report(t.Context(), w.Payer(scope))
+	if got := r.ChatTotal; err != nil || got.Calls != 1 || got.Input == 0 || got.ToolTokens != 0 {
+		t.Errorf("charged %+v, %v", got, err)
+	}
+}
+
 type counted struct {
 	agent.Model
 	tokens *int
