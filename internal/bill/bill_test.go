@@ -190,7 +190,7 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 			}
 		}
 	})
-	if err != nil || len(c.Turns) != 1 || c.Turns[0].User != "first\n[Ann] second\n[file: a.txt]\n[From memory]\nShe likes trains." {
+	if err != nil || len(c.Turns) != 2 || c.Turns[0].User != "first" || c.Turns[0].Answer != "" || c.Turns[1].User != "[Ann] second\n[file: a.txt]\n[From memory]\nShe likes trains." {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	left := 0
@@ -203,6 +203,58 @@ func TestRecordedTakesWhatFits(t *testing.T) {
 	}
 	if _, err := bill.FromLog("telegram:2", func(func(agent.Message, error) bool) {}); err == nil {
 		t.Error("an empty chat is played")
+	}
+}
+
+// Turns that ended at a bound of the agent, or had more rounds than a turn usually may have, are played.
+func TestTurnsThatFailedArePlayed(t *testing.T) {
+	n := 0
+	calls := func(result agent.Message) []agent.Message {
+		n++
+		result.Role, result.CallID, result.Tool = agent.RoleTool, "1", "weather_today"
+		call := agent.Call{ID: "1", Name: "weather_today", Arguments: fmt.Sprintf(`{"city":"%d"}`, n)}
+		return []agent.Message{{Role: agent.RoleAssistant, Model: "gpt-5-mini", Calls: []agent.Call{call}}, result}
+	}
+	loops := []agent.Message{{Role: agent.RoleUser, Text: "the weather?"}}
+	for range 8 {
+		loops = append(loops, calls(agent.Message{Text: "no weather", Status: agent.StatusError, Code: "execution_error"})...)
+	}
+	for range 3 {
+		loops = append(loops, calls(agent.Message{Text: "stopped", Status: agent.StatusError, Code: agent.CodeLoop})...)
+	}
+	long := []agent.Message{{Role: agent.RoleUser, Text: "the weather everywhere?"}}
+	for range 60 {
+		long = append(long, calls(agent.Message{Text: "sun", Status: agent.StatusOK})...)
+	}
+	answered := []agent.Message{{Role: agent.RoleUser, Text: "well?"}, {Role: agent.RoleAssistant, Text: "Sun.", Model: "gpt-5-mini", Final: true}}
+	for name, c := range map[string]struct {
+		log      []agent.Message
+		requests int
+	}{
+		"a loop, twice":          {slices.Concat(loops, loops, answered), 2*11 + 1},
+		"a long turn, no answer": {slices.Concat(long, answered), 60 + 1},
+		"a long turn":            {slices.Concat(long, answered[1:]), 60 + 1},
+	} {
+		played, err := bill.FromLog("telegram:1", func(yield func(agent.Message, error) bool) {
+			for _, m := range c.log {
+				if !yield(m, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := calculator(t, town(t)).Compare(t.Context(), played)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, l := range lines {
+			if l.Routing == search.RoutingAll && l.Requests != c.requests {
+				t.Errorf("%s at %s: %d requests, want %d", name, l.Provider, l.Requests, c.requests)
+			}
+		}
 	}
 }
 

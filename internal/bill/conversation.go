@@ -42,10 +42,11 @@ type Summary struct {
 // Turn is a user's message with the model's replies.
 type Turn struct {
 	// After is the time since the previous turn.
-	After  time.Duration `yaml:"after"`
-	User   string        `yaml:"user"`
-	Steps  []Step        `yaml:"steps"`
-	Answer string        `yaml:"answer"`
+	After time.Duration `yaml:"after"`
+	User  string        `yaml:"user"`
+	Steps []Step        `yaml:"steps"`
+	// Answer may be empty in a recorded conversation: the turn has failed or was stopped.
+	Answer string `yaml:"answer"`
 
 	// Model answered the turn, in a recorded conversation.
 	Model string `yaml:"-"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 
@@ -66,8 +67,12 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		for m, err := range s.agent.Run(ctx, agent.Turn{
 			Prompt: s.prompt, History: slices.Clone(history), Set: set, Router: s.router, CacheKey: c.Name,
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
-			Model: providerClient{s.client, table},
+			Model: providerClient{s.client, table}, MaxRounds: math.MaxInt, // the conversation has an end
 		}) {
+			if err != nil && c.Recorded && turn.Answer == "" {
+				s.player.err = nil
+				break // as it was recorded
+			}
 			if err != nil {
 				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))
 			}
@@ -79,7 +84,12 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 	}
 	rec := recording{mode: mode, requests: s.player.requests, log: history}
 	if mode == search.RoutingAuto {
-		rec.mode = search.RecordedRouting(history[len(history)-1].Routing)
+		for _, m := range slices.Backward(history) {
+			if m.Role == agent.RoleAssistant {
+				rec.mode = search.RecordedRouting(m.Routing)
+				break
+			}
+		}
 	}
 	return rec, nil
 }

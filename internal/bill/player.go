@@ -119,6 +119,9 @@ type plannedCall struct{ id, name, arguments string }
 func (p *player) nextReply(view toolView) (string, []plannedCall) {
 	turn := p.conversation.Turns[p.turn]
 	if p.step == len(turn.Steps) {
+		if turn.Answer == "" {
+			p.err = fmt.Errorf("bill: %s, turn %d: it has no answer", p.conversation.Name, p.turn+1)
+		}
 		return turn.Answer, nil
 	}
 	step := turn.Steps[p.step]

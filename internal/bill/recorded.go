@@ -19,7 +19,7 @@ var ErrEmpty = errors.New("no answered messages since it began or was cleared")
 
 // FromLog makes a conversation from the log of a chat: users' messages, tool results, and
 // answers. It leaves out loads and searches, since each routing has its own, and calls without a
-// result. Turns without an answer are joined to the next. Summarised parts are included in full.
+// result. Questions without any reply are joined to the next. Summarised parts are included in full.
 func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, error) {
 	c := Conversation{Name: name, Title: "as it was recorded", Recorded: true}
 	var r recorder
@@ -31,6 +31,12 @@ func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, er
 		case m.Role == agent.RoleSummary && m.Usage != nil:
 			c.Summaries = append(c.Summaries, Summary{m.Model, *m.Usage})
 		case m.Role == agent.RoleUser:
+			if m.BeginsTurn() {
+				if r.endStep(); r.turn.User != "" && len(r.turn.Steps) > 0 { // it has no answer
+					c.Turns = append(c.Turns, r.turn)
+					r.turn = Turn{}
+				}
+			}
 			if before := r.last; !before.IsZero() && r.turn.User == "" {
 				r.turn.After = max(0, m.Time.Sub(before))
 			}
@@ -48,7 +54,7 @@ func FromLog(name string, log iter.Seq2[agent.Message, error]) (Conversation, er
 			r.turn = Turn{}
 		}
 	}
-	if len(c.Turns) == 0 {
+	if !slices.ContainsFunc(c.Turns, func(t Turn) bool { return t.Answer != "" }) {
 		return c, fmt.Errorf("%s has %w", name, ErrEmpty)
 	}
 	return c, nil
@@ -76,7 +82,7 @@ func FindsTools(name string) bool {
 
 type recorder struct {
 	turn Turn
-	// last is the time of the last answer.
+	// last is the time of the last reply.
 	last time.Time
 	// ids are the ids of the calls in the last step, empty for those with a result.
 	ids []string
@@ -86,6 +92,7 @@ type recorder struct {
 func (r *recorder) beginStep(m agent.Message) {
 	r.endStep()
 	s := Step{Text: m.Text}
+	r.turn.Model, r.last = m.Model, m.Time
 	for _, call := range m.Calls {
 		name := call.EffectiveTool()
 		if FindsTools(name) {
@@ -155,5 +162,6 @@ func (b *Bill) dropUnknownCalls(c Conversation) (Conversation, int) {
 		}
 		c.Turns[t].Steps = steps
 	}
+	c.Turns = slices.DeleteFunc(c.Turns, func(t Turn) bool { return t.Answer == "" && len(t.Steps) == 0 })
 	return c, left
 }
