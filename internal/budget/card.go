@@ -162,7 +162,7 @@ func (d *CardHandler) askAdministrators(ctx context.Context, press interact.Pres
 		return interact.Result{Toast: "I do not know where to reach an administrator. Show them this message: they can press the other button."}, nil
 	}
 	return interact.Result{
-		Toast: "Asked.", Text: p.Refusal.UserText() + " I have asked an administrator, and tell you here when it is raised.",
+		Toast: "Asked.", Text: p.Refusal.UserText() + " I have asked an administrator. Once it is raised, please send your message again.",
 		Choices: [][]interact.Choice{p.raiseButton()},
 	}, nil
 }
