@@ -91,7 +91,7 @@ var layers = []layer{
 	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/interact", "internal/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
 	{"internal/admin/signin", []string{"bridge", "bridge/audit", "bridge/chats", "bridge/queue", "internal/wording", "internal/cache", "storage", "toolgroups"}},
 	{"internal/personal", []string{"agent", "bridge", "bridge/chats", "bridge/interact", "toolgroups/memory", "bridge/queue", "bridge/conversation", "internal/wording", "internal/rescue", "internal/workspace", "storage", "toolgroups", "bridge/receipts"}},
-	{"internal/moving", []string{"bridge/access", "bridge/chats", "internal/connections", "internal/redact", "internal/sandbox", "internal/settings", "internal/wording", "storage", "toolgroups/memory", "toolgroups/schedule", "toolgroups/skills"}},
+	{"internal/moving", []string{"bridge/access", "bridge/chats", "internal/connections", "internal/redact", "internal/sandbox", "internal/settings", "internal/wording", "storage", "storage/folder", "toolgroups/memory", "toolgroups/schedule", "toolgroups/skills"}},
 	{"internal/bill", []string{"agent", "agent/anthropic", "agent/openai", "agent/provider", "internal/budget", "toolgroups", "toolgroups/search"}},
 	{"internal/learning", []string{"agent", "internal/lazyregexp", "bridge", "bridge/audit", "bridge/chats", "bridge/queue", "bridge/conversation", "internal/bill", "internal/database", "internal/budget", "internal/record", "storage", "toolgroups", "toolgroups/search", "bridge/receipts"}},
 	{"internal/admin/frame", nil},

@@ -23,6 +23,7 @@ import (
 	"oneclaw/internal/settings"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
+	disk "oneclaw/storage/folder"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/schedule"
 	"oneclaw/toolgroups/skills"
@@ -206,11 +207,7 @@ func (m Mover) storeSkill(ctx context.Context, skill foundSkill, path string) er
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the folder of a skill: %w", err)
 	}
-	// Renamed when it is complete, so that an interrupted import leaves no half of a skill.
-	if err := os.WriteFile(path+".part", skill.Content, 0o600); err != nil {
-		return fmt.Errorf("write a skill: %w", err)
-	}
-	if err := os.Rename(path+".part", path); err != nil {
+	if err := errors.Join(disk.Sync(m.SkillsDir), disk.Replace(path, skill.Content)); err != nil {
 		return fmt.Errorf("write a skill: %w", err)
 	}
 	return nil

@@ -90,6 +90,9 @@ func TestMemoryIsSplitIntoNotes(t *testing.T) {
 		"# USER.md\n- a\n- b\n  more\n\n1. c\n## Home\ntext\nmore\n### Cat\n* Minka\n# Work\n---\n```\n# code\n```": {
 			"a", "b\nmore", "c", "Home: text\nmore", "Home > Cat: Minka", "Work: ```\n# code\n```",
 		},
+		"# MEMORY.md\n## Home\n- a\n## Work\n- b\n#### Desk\n- c\n#### Lamp\n- d\n## Garden\n- e": {
+			"Home: a", "Work: b", "Work > Desk: c", "Work > Lamp: d", "Garden: e",
+		},
 		"# " + strings.Repeat("x", 300) + "\n- a": {strings.Repeat("x", maxHeading-1) + "…: a"},
 		" \n\n": nil,
 	} {
@@ -193,14 +196,14 @@ func TestTheNumberAndTheSizeOfFilesAreBounded(t *testing.T) {
 func TestAMistakeAffectsItsOwnPart(t *testing.T) {
 	t.Parallel()
 	found, err := readOpenClaw(write(t, map[string]string{
-		"openclaw.json":  `{channels: {telegram: {allowFrom: [{}]}, slack: {allowFrom: "U0123ABC"}}, mcp: {servers: 7}, models: {providers: {x: {baseUrl: "https://x.example/v1", apiKey: "two words"}}}}`,
+		"openclaw.json":  `{commands: {ownerAllowFrom: [123456789, "slack:U0123ABC"]}, channels: {telegram: {allowFrom: [{}]}, slack: {allowFrom: "U0123ABC"}}, mcp: {servers: 7}, models: {providers: {x: {baseUrl: "https://x.example/v1", apiKey: "two words"}}}}`,
 		"cron/jobs.json": `{"jobs": [{"id": 7, "schedule": 3}, {"id": "b", "schedule": {"kind": "moon"}, "payload": {"kind": "agentTurn", "message": "hi"}}]}`,
 	}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"channels.telegram": "want a text", "mcp.servers": "cannot unmarshal number", "x": "its key has spaces in it", "7": "cannot unmarshal", "hi": "its kind of schedule is not known here",
+		"123456789": "it does not name a platform", "channels.telegram": "want a text", "mcp.servers": "cannot unmarshal number", "x": "its key has spaces in it", "7": "cannot unmarshal", "hi": "its kind of schedule is not known here",
 	} {
 		if got := reasonOf(found, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", name, got, want)

@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -65,12 +66,13 @@ func splitNotes(text string) []string {
 // splitMarkdown returns list items and paragraphs with the headings above them.
 func splitMarkdown(text string) []string {
 	var entries []string
-	var headings []string
+	var headings [6]string // by level
 	var block []string
 	flush := func() {
 		if len(block) > 0 {
 			entry := strings.Join(block, "\n")
-			if path := strings.Join(headings, " > "); path != "" {
+			above := slices.DeleteFunc(slices.Clone(headings[:]), func(h string) bool { return h == "" })
+			if path := strings.Join(above, " > "); path != "" {
 				entry = path + ": " + entry
 			}
 			entries = append(entries, entry)
@@ -88,13 +90,11 @@ func splitMarkdown(text string) []string {
 			block = append(block, line)
 		case trimmed == "" || strings.Trim(trimmed, "-*_") == "":
 			flush()
-		case level > 0 && level <= 6 && strings.HasPrefix(trimmed[level:], " "):
+		case level > 0 && level <= len(headings) && strings.HasPrefix(trimmed[level:], " "):
 			flush()
-			for len(headings) >= level {
-				headings = headings[:len(headings)-1]
-			}
+			clear(headings[level-1:])
 			if title := strings.TrimSpace(trimmed[level:]); !strings.HasSuffix(title, ".md") {
-				headings = append(headings, wording.Clip(title, maxHeading))
+				headings[level-1] = wording.Clip(title, maxHeading)
 			}
 		default:
 			if item, ok := listItem(line); ok {

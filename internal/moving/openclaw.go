@@ -191,7 +191,11 @@ func (c *openClaw) readChannels() {
 	var owners words
 	c.leaveError(KindPerson, "commands.ownerAllowFrom", c.config.decode(&owners, "commands", "ownerAllowFrom"))
 	for _, owner := range owners {
-		platform, id, _ := strings.Cut(owner, ":")
+		platform, id, named := strings.Cut(owner, ":")
+		if !named {
+			c.leave(KindPerson, owner, "it does not name a platform; /whoami shows people their ids")
+			continue
+		}
 		c.addPerson(platform, id, "")
 	}
 	var channels map[string]json.RawMessage
