@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneclaw/storage"
@@ -43,6 +44,8 @@ func Backup(ctx context.Context, at Place, file string, o Options) (size int64, 
 	if len(to) > 0 {
 		dir = at.Dir
 	}
+	removeAbandoned(dir, backupPattern)
+	removeAbandoned(filepath.Dir(file), backupPattern)
 	copied, size, err := write(ctx, at, dir)
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
@@ -65,6 +68,13 @@ func noDatabaseError(at Place) error {
 
 // backupFile writes the database of a data directory to a new file in a folder.
 func backupFile(ctx context.Context, at Place, dir string) (name string, size int64, err error) {
+	info, err := os.Stat(filepath.Join(at.Dir, Name))
+	if err == nil {
+		err = checkRoom(dir, 2*info.Size()) // a copy, and one without its unused space or the one of the running bot
+	}
+	if err != nil {
+		return "", 0, err
+	}
 	name, _, err = writeTemp(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
 	if err != nil {
 		return "", 0, err
@@ -80,11 +90,26 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 	if err != nil {
 		return "", 0, errors.Join(fmt.Errorf("the copy cannot be used and was deleted: %w", err), os.Remove(name))
 	}
-	info, err := os.Stat(name)
-	if err != nil {
+	if info, err = os.Stat(name); err != nil {
 		return "", 0, err
 	}
 	return name, info.Size(), nil
+}
+
+// minFree is how much of a disk a backup leaves free, in bytes.
+const minFree = 64 << 20
+
+// checkRoom refuses files of so many bytes that would fill the disk of a folder: if the database is on
+// it, a bot that runs could store nothing.
+func checkRoom(dir string, bytes int64) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		return nil //nolint:nilerr // writing to it reports the reason
+	}
+	if free := int64(disk.Bavail) * int64(disk.Bsize); free-minFree < bytes {
+		return fmt.Errorf("the disk of %s has %d MiB left, and a backup needs %d MiB there: make room", dir, free>>20, (bytes+minFree)>>20)
+	}
+	return nil
 }
 
 // writeTemp writes a new file in a folder, and deletes it on an error.
@@ -109,6 +134,7 @@ func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) er
 	if err := checkWritable(file, filepath.Join(p.Dir, Name), force); err != nil {
 		return err
 	}
+	removeAbandoned(filepath.Dir(file), exportPattern)
 	spooled, _, err := writeTemp(filepath.Dir(file), exportPattern, fill)
 	if err != nil {
 		return err
@@ -193,6 +219,11 @@ func Restore(ctx context.Context, at Place, file, identities string, known int) 
 		return "", err
 	}
 	defer func() { _ = os.Remove(copied) }()
+	defer func() {
+		if err != nil && kept != "" {
+			err = fmt.Errorf("%w; the database as it was is kept in %s", err, kept)
+		}
+	}()
 	if at.Address.Shared() {
 		return restoreShared(ctx, at, copied)
 	}
@@ -344,7 +375,16 @@ func (s *Store) writeBackup(ctx context.Context, w io.Writer) error {
 
 // serveBackup copies the store to a file first: slow readers must not hold up writes.
 func (s *Store) serveBackup(w http.ResponseWriter, r *http.Request) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(s.Path()), spoolPattern)
+	dir := filepath.Dir(s.Path())
+	size, err := s.Size(r.Context())
+	if err == nil {
+		err = checkRoom(dir, size)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInsufficientStorage)
+		return err
+	}
+	f, err := os.CreateTemp(dir, spoolPattern)
 	if err != nil {
 		http.Error(w, "there is no room for a copy in the data directory: "+err.Error(), http.StatusInsufficientStorage)
 		return err
@@ -358,7 +398,7 @@ func (s *Store) serveBackup(w http.ResponseWriter, r *http.Request) (err error) 
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return err
 	}
-	size, err := f.Seek(0, io.SeekCurrent)
+	size, err = f.Seek(0, io.SeekCurrent)
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}

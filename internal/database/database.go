@@ -26,11 +26,14 @@ const Name = "oneclaw.db"
 // otherwise.
 const (
 	spoolPattern   = ".backup-*"
-	backupPattern  = ".oneclaw-backup-*" // beside the backup
+	backupPattern  = ".oneclaw-backup-*" // beside the backup, and if it is sealed, beside the database, too
 	exportPattern  = ".oneclaw-export-*" // beside the export
 	restorePattern = ".restore-*"
 	secretPattern  = ".secret-*"
 )
+
+// abandonedAge is the age from which a file that a command writes counts as incomplete: it was interrupted.
+const abandonedAge = time.Hour
 
 const (
 	// startCheckTime bounds the check of the database at the start.
@@ -106,6 +109,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
+	removeAbandoned(cfg.Dir, restorePattern)
+	removeAbandoned(cfg.Dir, backupPattern)
 	if cfg.Address.Shared() {
 		return openShared(ctx, cfg)
 	}
@@ -198,11 +203,21 @@ func checkNotTruncated(path string) error {
 		"or remove the empty file to begin anew without an owner and without conversations", path)
 }
 
-// removeTemporary deletes the files that an interrupted backup or restore left.
+// removeTemporary deletes the incomplete files of an earlier process that had the database open.
 func removeTemporary(dir string) {
-	for _, pattern := range []string{spoolPattern, restorePattern, secretPattern} {
-		names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
-		for _, name := range names {
+	for _, pattern := range []string{spoolPattern, secretPattern} {
+		removeOlder(dir, pattern, 0)
+	}
+}
+
+// removeAbandoned deletes the incomplete files of commands that were interrupted, but not those of a
+// command that runs.
+func removeAbandoned(dir, pattern string) { removeOlder(dir, pattern, abandonedAge) }
+
+func removeOlder(dir, pattern string, age time.Duration) {
+	names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
+	for _, name := range names {
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) >= age {
 			_ = os.Remove(name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
@@ -201,6 +202,9 @@ func (s *Store) CheckFormat(ctx context.Context) error {
 	return nil
 }
 
+// watchPause is the pause after a watch has ended, which may be because the server cannot be reached.
+const watchPause = time.Second
+
 // Upgrade waits until all replicas know the newest format, and
 // then upgrades the database. It also returns when ctx ends.
 func (s *Store) Upgrade(ctx context.Context) error {
@@ -211,7 +215,11 @@ func (s *Store) Upgrade(ctx context.Context) error {
 				return nil
 			}
 			if err != nil {
-				break // watch again
+				select { // then watch again
+				case <-ctx.Done():
+				case <-time.After(watchPause):
+				}
+				break
 			}
 			// Heartbeats are events, too. Another replica may have upgraded the database.
 			f, err := readFormat(ctx, s.Store)

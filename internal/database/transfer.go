@@ -73,7 +73,7 @@ type RecordCount struct {
 }
 
 // MoveStore copies a store into an empty one, and then compares the two. It continues an
-// interrupted move. progress, if not nil, is called after each write. No other process may write
+// interrupted move, also if the source has changed since. progress, if not nil, is called after each write. No other process may write
 // to either store meanwhile: a difference is an error, and the target stays marked as
 // unfinished. Its revisions continue above those of the source, because they number jobs.
 func MoveStore(ctx context.Context, from Source, to Target, progress func(RecordCount)) (RecordCount, error) {
@@ -194,6 +194,9 @@ func (w *targetWriter) reportProgress() {
 }
 
 func (w *targetWriter) copyLogs(ctx context.Context, from Source) error {
+	if err := w.dropLogs(ctx, from); err != nil {
+		return err
+	}
 	for name, err := range from.Logs(ctx, storage.Range{}) {
 		if err != nil {
 			return fmt.Errorf("list the conversations: %w", err)
@@ -204,6 +207,44 @@ func (w *targetWriter) copyLogs(ctx context.Context, from Source) error {
 		w.done.Logs++
 	}
 	return nil
+}
+
+// dropLogs drops what an earlier move has copied of logs of which the source no longer has the same records:
+// they were dropped, or records were erased.
+func (w *targetWriter) dropLogs(ctx context.Context, from Source) error {
+	for name, err := range w.to.Logs(ctx, storage.Range{}) {
+		same := false
+		if err == nil {
+			same, err = isCopied(ctx, from, w.to, name)
+		}
+		if err == nil && !same {
+			err = w.to.Drop(ctx, name)
+		}
+		if err != nil {
+			return fmt.Errorf("continue a move: %w", err)
+		}
+	}
+	return nil
+}
+
+// isCopied reports whether the target has only records of a log that the source has, too.
+func isCopied(ctx context.Context, from, to Source, name string) (bool, error) {
+	next, stop := iter.Pull2(from.Records(ctx, name, storage.Query{}))
+	defer stop()
+	for r, err := range to.Records(ctx, name, storage.Query{}) {
+		other, errOther, more := next()
+		if err := errors.Join(err, errOther); err != nil {
+			return false, err
+		}
+		if !more || !equalRecords(r, other) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func equalRecords(a, b storage.Record) bool {
+	return a.Pos == b.Pos && a.Label == b.Label && bytes.Equal(a.Data, b.Data)
 }
 
 // copyLog appends the records of a log that the target lacks.
@@ -366,7 +407,7 @@ func compareLog(ctx context.Context, a, b Source, name string, n *RecordCount) e
 		if err := errors.Join(err, errOther); err != nil {
 			return fmt.Errorf("compare the log %q: %w", name, err)
 		}
-		if !more || r.Pos != other.Pos || r.Label != other.Label || !bytes.Equal(r.Data, other.Data) {
+		if !more || !equalRecords(r, other) {
 			return fmt.Errorf("database: record %d of the log %q is another in the target", r.Pos, name)
 		}
 		n.Records++

@@ -81,7 +81,8 @@ func TestMoveIsWholeWhereverItBreaksOff(t *testing.T) {
 		n++
 		from, to := open(t, dir, fmt.Sprint("from", n)), open(t, dir, fmt.Sprint("to", n))
 		text, name := rapid.StringN(0, 20, -1), rapid.StringN(1, 8, 100)
-		fill(t, from, rapid.MapOfN(name, text, 0, 20).Draw(t, "keys"), rapid.MapOfN(name, rapid.SliceOfN(text, 1, 10), 0, 5).Draw(t, "logs"))
+		keys, logs := rapid.MapOfN(name, text, 0, 20).Draw(t, "keys"), rapid.MapOfN(name, rapid.SliceOfN(text, 1, 10), 0, 5).Draw(t, "logs")
+		fill(t, from, keys, logs)
 		moved := false
 		for i, writes := range rapid.SliceOfN(rapid.IntRange(0, 5), 0, 4).Draw(t, "writes until it breaks") {
 			_, err := database.MoveStore(t.Context(), from, &breaking{to, writes}, nil)
@@ -92,10 +93,18 @@ func TestMoveIsWholeWhereverItBreaksOff(t *testing.T) {
 				t.Fatalf("half of a store passes as a whole one: %v", err)
 			}
 			// Between two tries the source may go on.
+			change := func(log string) error { return from.Erase(t.Context(), log, storage.Record{Pos: 1}) }
 			if i%2 == 0 {
 				fill(t, from, map[string]string{"changed": "now"}, nil)
-			} else if err := from.Delete(t.Context(), "changed", storage.Any); err != nil {
-				t.Fatal(err)
+			} else {
+				change = func(log string) error {
+					return errors.Join(from.Drop(t.Context(), log), from.Delete(t.Context(), "changed", storage.Any))
+				}
+			}
+			for log := range logs {
+				if err := change(log); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		if !moved {

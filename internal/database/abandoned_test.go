@@ -1,0 +1,112 @@
+package database
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
+)
+
+// TestWhatAKilledCommandLeftIsDeleted: those files have all conversations, unencrypted. The files of a command
+// that runs stay.
+func TestWhatAKilledCommandLeftIsDeleted(t *testing.T) {
+	at, beside := Place{Dir: t.TempDir()}, t.TempDir()
+	write := func(dir, name string, age time.Duration) {
+		path, then := filepath.Join(dir, name), time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, then, then)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{at.Dir, beside} {
+		for _, name := range []string{".oneclaw-backup-1", ".oneclaw-backup-1.compact", ".oneclaw-export-1", ".restore-1"} {
+			write(dir, name, 2*abandonedAge)
+			write(dir, name+".new", 0)
+		}
+	}
+	hidden := func(dir string) (names []string) {
+		all, err := filepath.Glob(filepath.Join(dir, ".*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range all {
+			names = append(names, filepath.Base(path))
+		}
+		return names
+	}
+	store, err := Open(t.Context(), Config{Place: at, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := hidden(at.Dir), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".oneclaw-export-1", ".oneclaw-export-1.new", ".restore-1.new"}; !slices.Equal(got, want) {
+		t.Errorf("a start leaves %q, want %q", got, want)
+	}
+	if _, err := Backup(t.Context(), at, filepath.Join(beside, "backup"), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := hidden(beside), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".oneclaw-export-1", ".oneclaw-export-1.new", ".restore-1", ".restore-1.new"}; !slices.Equal(got, want) {
+		t.Errorf("the next backup leaves %q, want %q", got, want)
+	}
+}
+
+// smallDisk names the data directory of a process in which no file may become larger than its database.
+const smallDisk = "TEST_ONECLAW_SMALL_DISK"
+
+// A restore that fails after it has kept the former database says where that is.
+func TestARestoreThatFailsSaysWhereTheFormerDatabaseIs(t *testing.T) {
+	if dir := os.Getenv(smallDisk); dir != "" {
+		info, err := os.Stat(filepath.Join(dir, Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := uint64(info.Size())
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: size}); err != nil {
+			t.Skip("no limit for the size of files:", err)
+		}
+		kept, err := Restore(t.Context(), Place{Dir: dir}, filepath.Join(dir, "backup"), "", LowestFormat)
+		if kept == "" || !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), "the database as it was is kept in "+kept) {
+			t.Errorf("kept %q: %v", kept, err)
+		}
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := Place{Dir: t.TempDir()}
+	store, err := Open(t.Context(), Config{Place: at, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Put(t.Context(), "k", nil, storage.Absent)
+	if err = errors.Join(err, store.Close()); err == nil {
+		_, err = Backup(t.Context(), at, filepath.Join(at.Dir, "backup"), Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, err := bolt.Open(bolt.Config{Path: filepath.Join(at.Dir, Name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = large.Put(t.Context(), "large", make([]byte, 1<<20), storage.Absent)
+	if err := errors.Join(err, large.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), smallDisk+"="+at.Dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
