@@ -45,7 +45,7 @@ func move(cmd *cobra.Command, cfg config.Config, from, to database.Address) erro
 		}
 		if address != "" {
 			places[i].Address = address
-			cfg.Redact.Add(address.Password())
+			cfg.Redact.Add(address.Secrets()...)
 		}
 	}
 	if places[0].Address == places[1].Address {

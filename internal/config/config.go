@@ -351,7 +351,7 @@ func (c *Config) secrets() []string {
 			values = append(values, secretsIn(s.value)...)
 		}
 	}
-	return slices.Concat(values, []string{c.Store.Password()}, c.MCP.Secrets(), c.addressSecrets())
+	return slices.Concat(values, c.Store.Secrets(), c.MCP.Secrets(), c.addressSecrets())
 }
 
 // Place returns the location of the database.

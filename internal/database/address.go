@@ -27,7 +27,7 @@ func (a Address) Check() error {
 	return nil
 }
 
-// Password returns the part of the address that must not be shown: all of an invalid one.
+// Password returns the password of the user: all of an invalid address.
 func (a Address) Password() string {
 	u, err := url.Parse(string(a))
 	if err != nil {
@@ -39,18 +39,34 @@ func (a Address) Password() string {
 	return u.Query().Get(passwordKey)
 }
 
-// passwordKey is the query parameter that may contain the password.
-const passwordKey = "password"
+// Query parameters that may contain a password: that of the user, and that of the key in sslkey.
+const (
+	passwordKey    = "password"
+	keyPasswordKey = "sslpassword"
+)
 
-// String returns the address without its password.
+// Secrets returns the parts of the address that must not be shown.
+func (a Address) Secrets() []string {
+	secrets := []string{a.Password()}
+	if u, err := url.Parse(string(a)); err == nil {
+		secrets = append(secrets, u.Query()[passwordKey]...)
+		secrets = append(secrets, u.Query()[keyPasswordKey]...)
+	}
+	return secrets
+}
+
+// String returns the address without its passwords.
 func (a Address) String() string {
 	u, err := url.Parse(string(a))
 	if err != nil {
 		return "postgres://"
 	}
-	if query := u.Query(); query.Has(passwordKey) {
-		query.Set(passwordKey, "xxxxx")
-		u.RawQuery = query.Encode()
+	query := u.Query()
+	for _, key := range []string{passwordKey, keyPasswordKey} {
+		if query.Has(key) {
+			query.Set(key, "xxxxx")
+			u.RawQuery = query.Encode()
+		}
 	}
 	return strings.TrimSpace(u.Redacted())
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,14 +80,18 @@ func TestAddressesAreShownWithoutTheirPassword(t *testing.T) {
 	for address, want := range map[Address]string{
 		"":     "",
 		"bolt": "bolt",
-		"postgres://u:s%40same@h:1,i:2/d?sslmode=disable": "postgres://u:xxxxx@h:1,i:2/d?sslmode=disable",
-		"postgresql://h/d?password=s%40same&user=u":       "postgresql://h/d?password=xxxxx&user=u",
+		"postgres://u:s%40same@h:1,i:2/d?sslmode=disable":          "postgres://u:xxxxx@h:1,i:2/d?sslmode=disable",
+		"postgresql://h/d?password=s%40same&user=u":                "postgresql://h/d?password=xxxxx&user=u",
+		"postgres://u:s%40same@h/d?sslkey=k&sslpassword=s%40same2": "postgres://u:xxxxx@h/d?sslkey=k&sslpassword=xxxxx",
 	} {
 		if err := address.Check(); err != nil || address.String() != want {
 			t.Errorf("%v (%v), want %s", address, err, want)
 		}
 		if got := address.Password(); address.Shared() && got != "s@same" {
 			t.Errorf("%v: the password is %q", address, got)
+		}
+		if strings.Contains(string(address), "sslpassword") && !slices.Contains(address.Secrets(), "s@same2") {
+			t.Errorf("%v: the secrets are %q", address, address.Secrets())
 		}
 	}
 	for _, wrong := range []Address{"mysql://u@h/d", "Bolt", "postgres://u:%zz@h/d", "host=h password=p"} {
