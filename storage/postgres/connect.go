@@ -31,6 +31,9 @@ func poolConfig(cfg *Config) (*pgxpool.Config, error) {
 	if cfg.MaxConns > 0 || !strings.Contains(cfg.URL, "pool_max_conns=") {
 		pc.MaxConns = int32(cmp.Or(cfg.MaxConns, DefaultMaxConns))
 	}
+	if pc.MaxConns < minConns {
+		return nil, fmt.Errorf("pool_max_conns is %d in the address: at least %d connections are needed", pc.MaxConns, minConns)
+	}
 	cc := pc.ConnConfig
 	if cfg.Pooler, err = poolerSetting(cc, cfg.Pooler); err != nil {
 		return nil, err

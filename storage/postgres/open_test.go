@@ -55,6 +55,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for words, at := range map[string]string{
 		"no URL":                     "",
 		"the URL cannot be read":     "postgres://user:open sesame@[::1/x?y",
+		"pool_max_conns is 1":        with(t, base, "pool_max_conns", "1"),
 		"the password is wrong":      as(t, base, "not open sesame"),
 		"there is no such database":  missing.String(),
 		"has not the rights":         as(t, base, pgtest.GuardedPassword),

@@ -31,6 +31,8 @@ const (
 	// DefaultMaxConns bounds the connections, except the listening one: two for writes, one for finding
 	// changes, and one for reads. A server accepts a hundred by default.
 	DefaultMaxConns = 4
+	// minConns is one for [Store.RunAlone] or [Store.Snapshot], and one for what runs meanwhile.
+	minConns = 2
 	// DefaultTimeout bounds a request to the server.
 	DefaultTimeout = 15 * time.Second
 )
@@ -48,16 +50,13 @@ type Config struct {
 	PasswordFile string
 	// Existing makes Open change nothing, and reject a database without tables with storage.ErrNotFound.
 	Existing bool
-	// MaxConns bounds the connections; 0 means DefaultMaxConns.
+	// MaxConns bounds the connections; 0 means DefaultMaxConns. At least two are needed.
 	MaxConns int
 	// Timeout bounds each request; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Pooler is set if a transaction pooler is in front of the server: no statements are prepared, and
-	// no session settings are used.
+	// Pooler is set if a transaction pooler is in front of the server: no statements are prepared, no
+	// session settings are used, and changes are found only by polling.
 	Pooler bool
-	// PollOnly finds changes only by polling, as Pooler does. It is meant for servers and poolers
-	// without LISTEN.
-	PollOnly bool
 	// Channel returns the name of the channel on which stores notify each other of changes of a key, or
 	// of keys with a prefix; empty for none, then changes are found by polling. A store gets the
 	// notifications of the channels of its watches. It must be the same for all stores. Nil means one
@@ -145,11 +144,9 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 	s.cancel = cancel
 	s.background.Go(func() { s.pollChanges(background, cmp.Or(cfg.poll, pollEvery)) })
 	s.background.Go(func() { s.sweepLoop(background) })
-	if !cfg.Pooler && !cfg.PollOnly {
+	s.background.Go(func() { s.notify(background) })
+	if !cfg.Pooler {
 		s.background.Go(func() { s.listen(background, pc) })
-	}
-	if !cfg.PollOnly {
-		s.background.Go(func() { s.notify(background) })
 	}
 	return s, nil
 }

@@ -152,7 +152,7 @@ func TestWatchSeesWhatBecomesVisibleLate(t *testing.T) {
 // something is lost.
 func TestSweep(t *testing.T) {
 	at := (&schemas{base: server.Database(t)}).next(t)
-	one, late := open(t, postgres.Config{URL: at}), openSlowly(t, postgres.Config{URL: at, PollOnly: true})
+	one, late := open(t, postgres.Config{URL: at}), openSlowly(t, postgres.Config{URL: at, Pooler: true})
 	next := following(t, one)
 	missing := late.Watch(t.Context(), "")
 	put(t, one, "kept", "")
