@@ -140,7 +140,7 @@ func dataDir(t *testing.T, value string) (dir, database string) {
 	t.Setenv("ONECLAW_DATA_DIR", dir)
 	cfg := config.Default()
 	cfg.DataDir = dir
-	store, err := app.OpenStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	store, err := app.OpenStore(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

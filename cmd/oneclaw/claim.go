@@ -52,7 +52,7 @@ func printClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 
 // storeClaim creates a claim in the database of a bot that is not running.
 func storeClaim(ctx context.Context, cfg config.Config) (claim access.Claim, err error) {
-	err = app.WithStore(cfg, cli.NewLogger(io.Discard, cfg), func(store *database.Store) error {
+	err = app.WithStore(ctx, cfg, cli.NewLogger(io.Discard, cfg), func(store *database.Store) error {
 		claim, err = access.NewClaim(ctx, store, cfg.Runtime.Now(), true)
 		return app.ClaimRefusal(err)
 	})

@@ -161,10 +161,10 @@ func (w *harness) live() *life {
 	}
 	l := &life{log: &lines{}}
 	log := slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if l.store, err = app.OpenStore(cfg, log); err != nil {
+	if l.store, err = app.OpenStore(w.t.Context(), cfg, log); err != nil {
 		w.t.Fatal(err)
 	}
-	b, err := app.New(cfg, l.store, log)
+	b, err := app.New(w.t.Context(), cfg, l.store, log)
 	if err != nil {
 		w.t.Fatal(errors.Join(err, l.store.Close()))
 	}

@@ -30,7 +30,7 @@ func loginGoogle(cmd *cobra.Command, cfg config.Config, args []string) error {
 		return fmt.Errorf("%q is not a user: want platform:id, such as telegram:123; /whoami shows it", user)
 	}
 	log := cli.NewLogger(io.Discard, cfg)
-	return app.WithStore(cfg, log, func(store *database.Store) error {
+	return app.WithStore(cmd.Context(), cfg, log, func(store *database.Store) error {
 		g, err := app.OpenGoogle(cfg, store, nil, nil, log)
 		if err != nil {
 			return err

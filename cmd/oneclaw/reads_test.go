@@ -62,12 +62,12 @@ func TestReadsOfAPlainMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	store, err := app.OpenStore(cfg, log)
+	store, err := app.OpenStore(t.Context(), cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counted := &readings{Store: store, reads: map[string]int{}}
-	b, err := app.New(cfg, &database.Store{Store: counted}, log)
+	b, err := app.New(t.Context(), cfg, &database.Store{Store: counted}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

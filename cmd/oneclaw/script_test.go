@@ -54,7 +54,7 @@ func TestPostgresScripts(t *testing.T) {
 		_ = endPromptly(env)
 		cfg := config.Default()
 		cfg.DataDir = filepath.Join(env.WorkDir, "data")
-		store, err := app.OpenStore(cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		store, err := app.OpenStore(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		if err != nil {
 			return err
 		}

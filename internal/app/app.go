@@ -69,7 +69,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, beside func(c
 	}
 	defer func() { _ = listener.Close() }()
 	cfg.Listen = listener.Addr().String()
-	return WithBot(ctx, cfg, log, func(b *Bot) error {
+	err = WithBot(ctx, cfg, log, func(b *Bot) error {
 		log.Info("started", "version", cfg.Runtime.Version, "listen", listener.Addr().String(), "model", cfg.Model.Name, "go", runtime.Version())
 		b.logChangedSettings(ctx)
 		return runAll(ctx, beside,
@@ -80,6 +80,10 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, beside func(c
 			b.Run,
 		)
 	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // stopped during the start
+	}
+	return err
 }
 
 // Bot is a bot that is built. It serves messages while [Bot.Run] runs.
@@ -129,8 +133,8 @@ func (b *Bot) Handler() http.Handler {
 // WithBot opens the store, builds the bot, calls do with the bot unless ctx has ended, and closes both.
 // Each observe function is called with the events of all turns.
 func WithBot(ctx context.Context, cfg config.Config, log *slog.Logger, do func(*Bot) error, observe ...func(chats.Chat, agent.Event)) error {
-	return WithStore(cfg, log, func(store *database.Store) error {
-		b, err := New(cfg, store, log, observe...)
+	return WithStore(ctx, cfg, log, func(store *database.Store) error {
+		b, err := New(ctx, cfg, store, log, observe...)
 		if err != nil {
 			return err
 		}
@@ -155,8 +159,8 @@ func WithEmptyBot(ctx context.Context, cfg config.Config, look func(*Bot) error)
 	return WithBot(ctx, cfg, slog.New(slog.DiscardHandler), look)
 }
 
-// New builds a bot on an open store.
-func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...func(chats.Chat, agent.Event)) (*Bot, error) {
+// New builds a bot on an open store. The end of ctx interrupts the import of files into the store.
+func New(ctx context.Context, cfg config.Config, store *database.Store, log *slog.Logger, observe ...func(chats.Chat, agent.Event)) (*Bot, error) {
 	b := &Bot{store: store, redact: cfg.Redact, dataDir: cfg.DataDir, sharedStore: cfg.Store.Shared(), now: cfg.Runtime.Now}
 	b.traces = telemetry.NewTraces(telemetry.TracesConfig{
 		Version: cfg.Runtime.Version, IncludeTexts: cfg.Log.TraceTexts, Redact: cfg.Redact, Now: cfg.Runtime.Now, Logger: log,
@@ -178,7 +182,7 @@ func New(cfg config.Config, store *database.Store, log *slog.Logger, observe ...
 	if b.ledger, err = openLedger(cfg, store, changing, b.groupOf, log); err != nil {
 		return nil, err
 	}
-	if b.files, err = openFiles(context.Background(), cfg, store, log); err != nil {
+	if b.files, err = openFiles(ctx, cfg, store, log); err != nil {
 		return nil, err
 	}
 	b.metrics = telemetry.NewMetrics(cfg.Runtime.Version, cfg.Redact)

@@ -75,5 +75,5 @@ func WithModels(ctx context.Context, cfg config.Config, log *slog.Logger, do fun
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cfg.DataDir)) }()
-	return WithStore(cfg, log, with)
+	return WithStore(ctx, cfg, log, with)
 }

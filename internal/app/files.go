@@ -54,7 +54,7 @@ func openFiles(ctx context.Context, cfg config.Config, store storage.Store, log 
 // StoreFiles imports the workspaces, skills and user tools of this disk into the database, which no bot
 // serves meanwhile.
 func StoreFiles(ctx context.Context, cfg config.Config, log *slog.Logger) error {
-	return WithStore(cfg, log, func(store *database.Store) error {
+	return WithStore(ctx, cfg, log, func(store *database.Store) error {
 		return store.RunAlone(ctx, func(ctx context.Context) error {
 			if err := workspace.ForgetImport(cfg.FilesDir()); err != nil { // an earlier import may have been into another database
 				return err

@@ -37,7 +37,7 @@ func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	cfg.DataDir = t.TempDir()
 	cfg.Model = models.OwnModel{APIKey: "sk-emulated", BaseURL: address, Name: openai.DefaultModel}
 	log := slog.New(slog.DiscardHandler)
-	store, err := OpenStore(cfg, log)
+	store, err := OpenStore(t.Context(), cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}

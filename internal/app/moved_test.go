@@ -29,7 +29,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	b, err := New(cfg, &database.Store{Store: store}, log)
+	b, err := New(t.Context(), cfg, &database.Store{Store: store}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,13 +24,13 @@ func TakeOver(ctx context.Context, cfg config.Config, mover moving.Mover, found 
 		return nil, fmt.Errorf("OneClaw runs with %s (process %d): stop it first", cfg.DataDir, process)
 	}
 	take := func(store *database.Store) error {
-		return store.RunAlone(ctx, func(ctx context.Context) error {
+		return store.RunAlone(ctx, func(ctx context.Context) (err error) {
 			lines, err = takeOver(ctx, cfg, store, mover, found, log)
 			return err
 		})
 	}
 	if !mover.DryRun {
-		err = WithStore(cfg, log, take)
+		err = WithStore(ctx, cfg, log, take)
 		return lines, err
 	}
 	exists := false
@@ -48,7 +48,8 @@ func TakeOver(ctx context.Context, cfg config.Config, mover moving.Mover, found 
 	defer func() { err = errors.Join(err, os.RemoveAll(empty)) }()
 	place := cfg
 	place.DataDir, place.Store = empty, ""
-	return lines, WithStore(place, log, take)
+	err = WithStore(ctx, place, log, take)
+	return lines, err
 }
 
 // takeOver takes over what was found, into an open store.

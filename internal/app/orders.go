@@ -35,7 +35,7 @@ func ReadChat(ctx context.Context, cfg config.Config, name string, read func(ite
 	if running {
 		return err
 	}
-	return WithStore(cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
+	return WithStore(ctx, cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
 		messages, err := messagesOf(ctx, store, name)
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, 
 	if running {
 		return err
 	}
-	return WithStore(cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
+	return WithStore(ctx, cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
 		return storeKey(ctx, cfg, store, id, strings.NewReader(key), w)
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"oneclaw/storage"
 )
 
-// OpenStore opens the database and upgrades it to the newest format.
-func OpenStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
-	store, err := database.Open(context.Background(), database.Config{Place: cfg.Place(), Migrations: cfg.Runtime.Migrations, TTL: cfg.Runtime.ReplicaTTL, Logger: log})
+// OpenStore opens the database and upgrades it to the newest format. The end of ctx interrupts that.
+func OpenStore(ctx context.Context, cfg config.Config, log *slog.Logger) (*database.Store, error) {
+	store, err := database.Open(ctx, database.Config{Place: cfg.Place(), Migrations: cfg.Runtime.Migrations, TTL: cfg.Runtime.ReplicaTTL, Logger: log})
 	if err == nil && cfg.Runtime.WrapStore != nil {
 		store.Store = cfg.Runtime.WrapStore(store.Store)
 	}
@@ -26,8 +26,8 @@ func OpenStore(cfg config.Config, log *slog.Logger) (*database.Store, error) {
 }
 
 // WithStore opens the database for the duration of do.
-func WithStore(cfg config.Config, log *slog.Logger, do func(*database.Store) error) error {
-	store, err := OpenStore(cfg, log)
+func WithStore(ctx context.Context, cfg config.Config, log *slog.Logger, do func(*database.Store) error) error {
+	store, err := OpenStore(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
