@@ -82,14 +82,23 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 		return err
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == "", topicGone: p.displaced.Has(messageKey{to.Chat.ID, id})}
-	err := p.sendWithFallback(d, func() error {
+	var answer json.RawMessage
+	request := func() error {
 		method, params := "editMessageText", tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
 		if w != nil {
 			method, params = editEphemeral, tgbotapi.Params{"chat_id": to.Chat.ID, "ephemeral_message_id": w[1], "receiver_user_id": w[2]}
 		}
 		d.setBody(params)
-		return p.api.call(ctx, method, params, nil)
-	})
+		return p.api.call(ctx, method, params, &answer)
+	}
+	err := p.sendWithFallback(d, request)
+	var edited pressedMessage
+	if err == nil && !d.topicGone && to.Chat.Thread != "" && json.Unmarshal(answer, &edited) == nil && edited.ID != 0 && !edited.IsTopic {
+		// An earlier run of the program sent it outside of its topic.
+		d.topicGone = true
+		p.noteDisplaced(d, id)
+		err = p.sendWithFallback(d, request)
+	}
 	if err == nil || isBadRequest(err, "message is not modified") {
 		return nil
 	}

@@ -189,6 +189,49 @@ func TestTopics(t *testing.T) {
 	}
 }
 
+func TestEditsKeepTheLineAboutTheTopic(t *testing.T) {
+	s := newStage(t)
+	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann, BotAdmin: true})
+	topic, err := s.AddTopic(forum, "T")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := to(forum, topic, 0)
+	send := func() string {
+		t.Helper()
+		id, err := s.p.Send(t.Context(), place, chats.Part{Text: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	edit := func(id string) {
+		t.Helper()
+		if err := s.p.Edit(t.Context(), place, id, chats.Part{Text: "two"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inside := send()
+	if err := s.DeleteTopic(forum, topic); err != nil {
+		t.Fatal(err)
+	}
+	outside := send()
+	alone, err := s.p.SendEphemeral(t.Context(), place, strconv.FormatInt(s.ann, 10), chats.Part{Text: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(alone)
+	if got := s.ephemeral(forum)[0].Text; got != topicNotice+"\n\ntwo" {
+		t.Errorf("the message for one person says %q", got)
+	}
+	s.p = s.platform(t, s.Token()) // after a restart
+	edit(inside)
+	edit(outside)
+	if got := s.answers(forum); got[0].Text != "two" || got[1].Text != topicNotice+"\n\ntwo" {
+		t.Errorf("there stands %q and %q", got[0].Text, got[1].Text)
+	}
+}
+
 // TestAServerErrorIsNoFlood: an error of the server is no word about the pace.
 //
 // Attack 02.

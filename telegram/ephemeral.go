@@ -53,7 +53,9 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 		p.log.Warn("telegram showed an ephemeral message to all users: ephemeral messages are sent as ordinary ones from now on", "chat", to.Chat.String())
 		return sent.id()
 	case err == nil:
-		return ephemeralID(sent.Ephemeral, user), nil
+		id := ephemeralID(sent.Ephemeral, user)
+		p.noteDisplaced(d, id)
+		return id, nil
 	case isContentRefusal(err):
 		p.log.Debug("telegram refuses ephemeral messages in this chat", "chat", to.Chat.String(), "err", err)
 		return p.send(ctx, d)

@@ -42,10 +42,17 @@ func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
 		return "", p.sendError(d.to, err)
 	}
 	id, err := sent.id()
-	if err == nil && d.topicGone {
-		p.displaced.Put(messageKey{d.to.Chat.ID, id}, true, cache.Forever)
+	if err == nil {
+		p.noteDisplaced(d, id)
 	}
 	return id, err
+}
+
+// noteDisplaced records that a message was sent outside of its topic, for the line in its edits.
+func (p *Platform) noteDisplaced(d *delivery, id string) {
+	if d.topicGone {
+		p.displaced.Put(messageKey{d.to.Chat.ID, id}, true, cache.Forever)
+	}
 }
 
 const sendMessage = "sendMessage"

@@ -120,8 +120,8 @@ type callback struct {
 	Data    string          `json:"data"`
 }
 
-// pressedMessage is the message whose button was pressed. Its date is 0 if the message is deleted or
-// too old for bots to see. Then only the chat and the id are valid.
+// pressedMessage is a message of the bot whose button was pressed, or that was edited. Its date is 0 if the
+// message is deleted or too old for bots to see. Then only the chat and the id are valid.
 type pressedMessage struct {
 	ID       int64 `json:"message_id"`
 	ThreadID int64 `json:"message_thread_id"`
