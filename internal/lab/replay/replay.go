@@ -129,7 +129,7 @@ func (p *player) wait(ctx context.Context, patience time.Duration, cond func() b
 func (p *player) handleLine(l record.Line) {
 	if s, ok := parseSend(l); ok {
 		p.update(func() { p.sent = p.sent.add(s) })
-	} else if (isSend(l) || l.Direction == record.Call && l.Status >= http.StatusBadRequest) && !p.refused[l.Name()] {
+	} else if (isSend(l) || l.Direction == record.Call && l.Status >= http.StatusBadRequest) && !p.tolerated[l.Name()] {
 		p.addDifference("%s refuses %s: %.300s", l.Service, l.Name(), l.Response)
 	}
 }

@@ -21,10 +21,10 @@ type script struct {
 	// identities are the services' descriptions of the bot and its users: the answers to getMe,
 	// auth.test and users.info.
 	identities map[string][]json.RawMessage
-	// refused has the methods of all recorded calls except accepted sends. A refusal of one of them is
-	// no difference.
-	refused map[string]bool
-	scopes  []string
+	// tolerated has the methods whose refusal is no difference: those that the recording has refused, and
+	// those that show users nothing, such as the fetch of a file that the emulators do not have.
+	tolerated map[string]bool
+	scopes    []string
 }
 
 // event is an event that a platform sent to the bot.
@@ -92,7 +92,7 @@ type modelRequest struct {
 
 // newScript splits a recording into its events, sends and requests.
 func newScript(lines []record.Line) *script {
-	s := &script{identities: map[string][]json.RawMessage{}, refused: map[string]bool{}}
+	s := &script{identities: map[string][]json.RawMessage{}, tolerated: map[string]bool{}}
 	for _, l := range lines {
 		switch method := l.Name(); {
 		case l.Service == record.ModelService:
@@ -123,7 +123,7 @@ func newScript(lines []record.Line) *script {
 			if sent, ok := parseSend(l); ok {
 				s.sends = s.sends.add(sent)
 			} else if l.Direction == record.Call {
-				s.refused[method] = true
+				s.tolerated[method] = true
 			}
 		}
 	}
