@@ -143,11 +143,9 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 	if text == "" || strings.HasPrefix(text, "/") && !deep || deep && question == "" && len(edit.Files)+len(edit.Quoted) == 0 {
 		return nil
 	}
-	asked := known // the job whose turn includes it
-	if known.JoinedTo != "" {
-		if asked, err = e.jobs.Find(ctx, known.JoinedTo); asked == nil || err != nil {
-			return err
-		}
+	asked, err := e.findTurn(ctx, known)
+	if asked == nil || err != nil {
+		return err
 	}
 	mark := edit.ID + editMark
 	over := !asked.Closed.IsZero() && !e.queue.Has(asked.Key())
@@ -169,6 +167,31 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 		return e.notifyTooLate(ctx, edit, unansweredText)
 	}
 	return e.steerEdit(ctx, given)
+}
+
+// findTurn returns the job whose turn includes a message.
+func (e *editHandler) findTurn(ctx context.Context, known *receipts.Receipt) (*receipts.Receipt, error) {
+	if known.JoinedTo == "" {
+		return known, nil
+	}
+	return e.jobs.Find(ctx, known.JoinedTo)
+}
+
+// handleMissed tells the sender that an edit came too late for the turn that it was to join.
+func (e *editHandler) handleMissed(ctx context.Context, edit chats.Message) error {
+	text := editedText
+	asked, err := e.jobs.Find(ctx, edit.TargetID)
+	if asked != nil && err == nil {
+		asked, err = e.findTurn(ctx, asked)
+	}
+	if err != nil && !queue.IsDamaged(err) {
+		return err
+	}
+	// The receipt of an answer is written later, that of a turn without one before the next job runs.
+	if err == nil && asked != nil && !asked.Closed.IsZero() && asked.State != receipts.Done {
+		text = unansweredText
+	}
+	return e.notifyTooLate(ctx, edit, text)
 }
 
 // steerEdit adds an edit to the running turn. An edit that is too large is dropped.

@@ -367,6 +367,22 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 	}
 }
 
+// An edit that waits to join an answer is not called an edit of an answered message if the answer is
+// stopped.
+func TestAnEditThatWaitsForAStoppedAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("one two three four five six"))
+		r.accept(direct("1", "hello"))
+		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
+		r.accept(edit(direct("1", ""), "hello, you"))
+		r.accept(pressStop(p, "p1"))
+		p.until(t, "the line", func(all []sent) bool { return len(all) == 2 && strings.HasSuffix(all[0].text, "Stopped.") })
+		if got, want := p.texts(), []string{"one two\n\n⏹ Stopped.", "You changed a message that I did not answer. If you want an answer, please send it again as a new message."}; !slices.Equal(got, want) {
+			t.Errorf("there stands %q, want %q", got, want)
+		}
+	})
+}
+
 // A stop that comes while the program is down holds for what is found open.
 //
 // C06.

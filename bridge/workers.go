@@ -427,7 +427,7 @@ type editWorker struct {
 }
 
 func (w *editWorker) perform(ctx context.Context, j *queue.Run) error {
-	if err := w.editHandler.notifyTooLate(ctx, j.Message, editedText); err != nil {
+	if err := w.editHandler.handleMissed(ctx, j.Message); err != nil {
 		return err
 	}
 	return w.completer.complete(j, receipts.Done)
