@@ -259,7 +259,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
 	call := j.toolCall(r.turn.Scope)
 	if size := r.contextSize(); isSmallContext(size) {
-		call.TextLimit = size * resultShare / 100 * bytesPerToken
+		call.TextLimit = size * resultShare / 100 * BytesPerToken
 	}
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.withMasking(j.tool), call)
 	if fault != nil {

@@ -42,7 +42,7 @@ const (
 	// summaryTokens is the maximum length that the prompt asks for.
 	summaryTokens = 2048
 	// summaryBytes bounds the summary of a model that exceeds summaryTokens.
-	summaryBytes = 2 * summaryTokens * bytesPerToken
+	summaryBytes = 2 * summaryTokens * BytesPerToken
 	// summaryTries bounds the attempts at a summary.
 	summaryTries = 2
 )
@@ -187,7 +187,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 		most = minBound(most, ProfileOf(writer).ContextTokens)
 	}
 	input := max(most*inputShare/100, 1)
-	fits, to := countFitting(shown, input*bytesPerToken), 0
+	fits, to := countFitting(shown, input*BytesPerToken), 0
 	if outgrown {
 		to = boundary(shown, EstimateTokens, min(size*keepShare/100, limit/plan.keptPart), limit, fits)
 	}
@@ -197,12 +197,12 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	if to == 0 {
 		return Message{}, false, nil
 	}
-	reply, err := summarize(ctx, writer, fmt.Sprintf(summaryPrompt, plan.length), applyRecords(history, false)[:to], input*bytesPerToken)
+	reply, err := summarize(ctx, writer, fmt.Sprintf(summaryPrompt, plan.length), applyRecords(history, false)[:to], input*BytesPerToken)
 	if err != nil {
 		return Message{}, false, err
 	}
 	room := minBound(limit, bound*compactShare/100)
-	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(room/4*bytesPerToken, shrunkBytes)))
+	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(room/4*BytesPerToken, shrunkBytes)))
 	return Message{
 		Role: RoleSummary, Time: a.cfg.Now(), Text: r.redactReply(text), LoadedGroups: r.loadedGroupsNote(), Kept: len(history) - to, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Record(),
@@ -412,7 +412,7 @@ func (r *run) prompt(round int, refused bool) string {
 	if r.turn.OnCut != nil && (incomplete || refused) {
 		c := Cut{Round: round, Omitted: r.omitted}
 		if refused {
-			c.ContextTokens = (r.windowLimit + r.round.Tokens() + len(system)/bytesPerToken) * 100 / requestShare
+			c.ContextTokens = (r.windowLimit + r.round.Tokens() + len(system)/BytesPerToken) * 100 / requestShare
 		}
 		r.turn.OnCut(c)
 	}

@@ -46,7 +46,7 @@ type Request struct {
 
 // EstimateTokens estimates the input tokens of the request.
 func (r *Request) EstimateTokens() int {
-	return len(r.System)/bytesPerToken + EstimateTokens(r.Messages) + r.ToolTokens
+	return len(r.System)/BytesPerToken + EstimateTokens(r.Messages) + r.ToolTokens
 }
 
 // Efforts returns the reasoning efforts. A model that has fewer uses the nearest.

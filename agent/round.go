@@ -166,7 +166,7 @@ func (r *run) budget() int {
 	if size == 0 {
 		return r.windowLimit
 	}
-	room := max(size*requestShare/100-r.round.Tokens()-len(r.systemPrompt())/bytesPerToken, size*messageShare/100, 1)
+	room := max(size*requestShare/100-r.round.Tokens()-len(r.systemPrompt())/BytesPerToken, size*messageShare/100, 1)
 	if r.windowLimit > 0 {
 		room = min(room, r.windowLimit)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// bytesPerToken is the usual rule of thumb. It counts bytes instead of characters because other
+	// BytesPerToken is the usual rule of thumb. It counts bytes instead of characters because other
 	// scripts need more tokens per character.
-	bytesPerToken = 4
+	BytesPerToken = 4
 	// messageTokens is the overhead of a message in tokens.
 	messageTokens = 4
 	// windowSteps is the number of steps in which the beginning of a full window advances. It advances
@@ -53,7 +53,7 @@ func messageTextSize(m *Message) int {
 	for i := range m.Files {
 		n += len(m.Files[i].Path)
 	}
-	return n/bytesPerToken + messageTokens
+	return n/BytesPerToken + messageTokens
 }
 
 // Window returns the part of a history that is sent to a model, arranged by [Arrange], of at most about

@@ -2,9 +2,6 @@ package provider
 
 import "oneclaw/agent"
 
-// bytesPerToken is a rule of thumb, as in package agent.
-const bytesPerToken = 4
-
 // Spent returns the usage of an attempt that failed after the server had sent so many bytes of a reply:
 // what the server has reported, and an estimate of the rest. Providers bill such replies, often without
 // saying how much.
@@ -12,6 +9,6 @@ func Spent(req *agent.Request, reported agent.Usage, received int) agent.Usage {
 	if received > 0 && reported.Input == 0 {
 		reported.Input = req.EstimateTokens()
 	}
-	reported.Output = max(reported.Output, received/bytesPerToken)
+	reported.Output = max(reported.Output, received/agent.BytesPerToken)
 	return reported
 }
