@@ -183,9 +183,10 @@ func StopMessages(history []Message, note string) []Message {
 }
 
 // OmittedEffects returns the messages that stand for a turn that is left out of requests: they tell the
-// model which calls with effects ran, so that it does not repeat them. done are the names of the tools that
-// took effect, unsure those that may have. All are nil if no such call ran.
-func OmittedEffects(turn []Message) (stands []Message, done, unsure []string) {
+// model which calls with effects ran, so that it does not repeat them. tools says which tools have effects.
+// done are the names of the tools that took effect, unsure those that may have. All are nil if no such call
+// ran.
+func OmittedEffects(turn []Message, tools *toolgroups.Registry) (stands []Message, done, unsure []string) {
 	var ran []string
 	times := map[string]int{}
 	for i := range turn {
@@ -194,11 +195,12 @@ func OmittedEffects(turn []Message) (stands []Message, done, unsure []string) {
 		}
 		x := pairCalls(turn, i)
 		for n, call := range turn[i].Calls {
-			if !x.started[n] {
+			tool, at, outcome := call.EffectiveTool(), x.results[n], " has an unknown outcome"
+			known, _ := tools.Tool(tool)
+			if known.Effect == toolgroups.ReadOnly || !x.started[n] && (!known.Repeatable || at < 0 || !hasRun(&turn[at])) {
 				continue
 			}
-			tool, outcome := call.EffectiveTool(), " has an unknown outcome"
-			switch at := x.results[n]; {
+			switch {
 			case at >= 0 && turn[at].Status == StatusOK:
 				outcome = " succeeded"
 				done = appendNew(done, tool)
@@ -224,6 +226,11 @@ func OmittedEffects(turn []Message) (stands []Message, done, unsure []string) {
 		{Role: RoleUser, Text: textOmitted, Sender: turn[0].Sender, AuthorKey: turn[0].AuthorKey},
 		{Role: RoleAssistant, Text: fmt.Sprintf(noteOmitted, strings.Join(ran, ", ")), Final: true},
 	}, done, unsure
+}
+
+// hasRun reports by the result of a call whether its tool ran. A repeatable call may have no start record.
+func hasRun(m *Message) bool {
+	return slices.Contains([]string{"", toolgroups.CodeExecution, toolgroups.CodeTimeout, toolgroups.CodeCancelled}, m.Code)
 }
 
 // appendNew appends a name unless the list has it.

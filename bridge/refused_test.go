@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -253,5 +255,58 @@ func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
 				t.Errorf("the model is shown %q", m.Text)
 			}
 		}
+	}
+}
+
+// TestARefusedTurnTellsWhatItStarted: a call that can be repeated has no record of its start, and one that
+// only reads has one if it ran again after a restart.
+func TestARefusedTurnTellsWhatItStarted(t *testing.T) {
+	var looks atomic.Int32
+	began, reached := make(chan struct{}), make(chan struct{})
+	object := json.RawMessage(`{"type":"object"}`)
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+		{Name: "start_work", Description: "Starts.", Effect: toolgroups.Changes, Repeatable: true, Parameters: object, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+			close(began)
+			return toolgroups.TextResult("started")
+		}},
+		{Name: "look", Description: "Looks.", Effect: toolgroups.ReadOnly, Parameters: object, Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+			if looks.Add(1) == 1 {
+				<-began
+				close(reached)
+				<-ctx.Done()
+			}
+			return toolgroups.Result{Text: "a bad page"}, ctx.Err()
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &scribe{reading: func(req agent.Request) (agent.Reply, error) {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case last.Role == agent.RoleTool:
+			return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")}
+		case strings.Contains(last.Text, "start"):
+			return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "look", Arguments: "{}"}, {ID: "1", Name: "start_work", Arguments: "{}"}, {ID: "2", Name: "start_work", Arguments: "["}}}, nil
+		}
+		return agent.Reply{}, nil
+	}}
+	r, _ := newLong(t, m, func(c *bridge.Config) {
+		c.Turns.Tools, c.Limits.DrainTimeout = func() *toolgroups.Registry { return reg }, time.Millisecond
+	})
+	r.accept(direct("1", "start it"))
+	<-reached
+	r.restart()
+	const want = "The provider's filter blocked your message. I removed it so that we can go on. What I had done by then stays done: `start_work`."
+	if got := r.platform.wait(t, 1)[0].text; got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+	r.accept(direct("2", "#2#"))
+	r.platform.wait(t, 2)
+	shown := m.last().Messages
+	if note := shown[len(shown)-2].Text; !strings.Contains(note, "Of its calls: start_work succeeded. What was done") {
+		t.Errorf("the model is told %q", note)
+	}
+	if n := looks.Load(); n != 2 {
+		t.Errorf("looked %d times", n)
 	}
 }

@@ -428,7 +428,7 @@ func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.
 		return "", err
 	}
 	text, _ := t.explainFailure(ctx, j, failure)
-	stands, done, unsure := agent.OmittedEffects(turn)
+	stands, done, unsure := agent.OmittedEffects(turn, t.cfg.Tools())
 	if len(done) > 0 {
 		text.message += " What I had done by then stays done: " + codeNames(done) + "."
 	}
