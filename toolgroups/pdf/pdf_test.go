@@ -275,23 +275,23 @@ func TestRenderPage(t *testing.T) {
 		name, args, file, size string
 		w, h                   int
 	}{
-		{"default", `{"path":"a/b.c.pdf","page":2}`, "b.c-page2", "416 x 208 pixels at 150 DPI", 416, 208},
-		{"dpi", `{"path":"a/b.c.pdf","page":1,"dpi":72}`, "b.c-page1", "200 x 100 pixels at 72 DPI", 200, 100},
-		{"dpi below", `{"path":"a/b.c.pdf","page":1,"dpi":1}`, "b.c-page1", "200 x 100 pixels at 72 DPI", 200, 100},
-		{"dpi above", `{"path":"a/b.c.pdf","page":1,"dpi":9999}`, "b.c-page1", "833 x 416 pixels at 300 DPI", 833, 416},
+		{"default", `{"path":"a/b.c.pdf","page":2}`, "a/b.c-page2.png", "416 x 208 pixels at 150 DPI", 416, 208},
+		{"dpi", `{"path":"a/b.c.pdf","page":1,"dpi":72}`, "a/b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
+		{"dpi below", `{"path":"a/b.c.pdf","page":1,"dpi":1}`, "a/b.c-page1.png", "200 x 100 pixels at 72 DPI", 200, 100},
+		{"dpi above", `{"path":"a/b.c.pdf","page":1,"dpi":9999}`, "a/b.c-page1.png", "833 x 416 pixels at 300 DPI", 833, 416},
 		{
-			"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1",
+			"200 inches", `{"path":"wide.pdf","page":1,"dpi":300}`, "wide-page1.png",
 			"1000 x 1000 pixels at 5 DPI (not 300: the page is very large)", 1000, 1000,
 		},
-		{"thin", `{"path":"thin.pdf","page":1}`, "thin-page1", "30000 x 2 pixels at 150 DPI", 30000, 2},
+		{"thin", `{"path":"thin.pdf","page":1}`, "thin-page1.png", "30000 x 2 pixels at 150 DPI", 30000, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			res := d.must(t, "pdf_render_page", tc.args)
-			if len(res.Files) != 1 || !strings.HasPrefix(res.Files[0].Path, "pdf-renders/"+tc.file+"-") {
-				t.Fatalf("files %v", res.Files)
-			}
-			if !strings.HasPrefix(res.Text, "Saved: "+res.Files[0].Path+"\nSize: "+tc.size+"\nFile size: ") {
+			if !strings.HasPrefix(res.Text, "Saved: pdf-renders/"+tc.file+"\nSize: "+tc.size+"\nFile size: ") {
 				t.Errorf("text %q", res.Text)
+			}
+			if len(res.Files) != 1 || res.Files[0].Path != "pdf-renders/"+tc.file {
+				t.Fatalf("files %v", res.Files)
 			}
 			f, err := os.Open(filepath.Join(d.dir, res.Files[0].Path))
 			if err != nil {

@@ -192,10 +192,10 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	if pic.dpi < dpi {
 		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
 	}
-	prefix := fmt.Sprintf("pdf-renders/%s-page%d", s.baseName(), in.Page)
-	name, err := files.SaveNew(call.Scope, prefix, ".png", p.cfg.Now(), pic.png)
-	if err != nil {
-		return toolgroups.Result{}, files.ToolError(prefix+".png", err, p.cfg.MaxFile, CodePDF)
+	// Files of one name in different folders have different pictures.
+	name := path.Join("pdf-renders", path.Dir(s.relPath), fmt.Sprintf("%s-page%d.png", s.baseName(), in.Page))
+	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
+		return toolgroups.Result{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	return toolgroups.Result{
 		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),
