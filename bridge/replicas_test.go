@@ -473,12 +473,16 @@ func TestAnUnclaimedJobWithAReceiptHoldsUpNoOther(t *testing.T) {
 		owner, other := all.sides(t, "7")
 		other.accept(in("7", "1", "one"))
 		pass(t, 1)
-		left := queue.Store{Store: owner.cfg.Store, LeaseToken: func(chats.Chat) string { return "" }, Base: new(atomic.Int64)}
 		j := &queue.Run{Job: queue.Job{Message: in("7", "2", "two"), State: receipts.Open, Unclaimed: true, Unstarted: true}}
-		if added, err := left.Add(t.Context(), j); !added || err != nil {
-			t.Fatal(added, err)
+		job, err := j.NewOps()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := receipts.Put(t.Context(), owner.cfg.Store, &receipts.Receipt{Message: j.Message, State: receipts.Refused}, storage.Absent); err != nil {
+		receipt, err := (&receipts.Receipt{Message: j.Message, State: receipts.Refused}).Ops(storage.Absent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := owner.cfg.Store.Write(t.Context(), append(job, receipt...)...); err != nil { // at once: a replica watches
 			t.Fatal(err)
 		}
 		owner.accept(in("7", "3", "three"))
