@@ -72,8 +72,13 @@ func answerOrder(do func(io.Writer, *http.Request) error) http.HandlerFunc {
 	}
 }
 
-// runningProcess returns the process id of a bot that already uses the data directory, if any.
+// processTimeout bounds the wait for a running bot to return its process id. One that stands still does not.
+const processTimeout = 5 * time.Second
+
+// runningProcess returns the process id of a bot that already uses the data directory, if one says so.
 func runningProcess(ctx context.Context, cfg config.Config) (process int, yes bool) {
+	ctx, cancel := context.WithTimeout(ctx, processTimeout)
+	defer cancel()
 	yes, err := SendOrder(ctx, cfg, "process", nil, func(body io.Reader) error {
 		_, err := fmt.Fscan(body, &process)
 		return err

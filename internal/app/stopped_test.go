@@ -3,16 +3,42 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"testing"
 
 	"oneclaw/internal/app"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
+	"oneclaw/storage"
+	"oneclaw/storage/bolt"
 	"oneclaw/storage/postgres"
 	"oneclaw/storage/postgres/pgtest"
 )
+
+// Beside a bot that stands still, another one does not wait for its answer.
+func TestABotThatStandsStillHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.DataDir, cfg.Listen, cfg.Telegram.Token = t.TempDir(), "127.0.0.1:0", "1:x"
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, database.Name), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := database.ListenControl(t.Context(), cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = app.Run(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), func(context.Context) error { return nil })
+	if !errors.Is(err, storage.ErrLocked) {
+		t.Error(err)
+	}
+	if err := errors.Join(socket.Close(), store.Close()); err != nil {
+		t.Error(err)
+	}
+}
 
 // called calls a function when something is written that contains words.
 type called struct {
