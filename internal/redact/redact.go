@@ -123,7 +123,8 @@ func encodings(secret string) []string {
 	}
 	all = append(all, lowerEscapes(all[4]), lowerEscapes(all[5]))
 	if data, err := json.Marshal(secret); err == nil {
-		all = append(all, string(data[1:len(data)-1]))
+		within := string(data[1 : len(data)-1])
+		all = append(all, within, strings.ReplaceAll(within, "/", `\/`)) // as Slack and PHP write it
 	}
 	for lead := range 3 {
 		within := base64Within(secret, lead)

@@ -72,7 +72,7 @@ func planted() map[string]string {
 func TestShapesAreMasked(t *testing.T) {
 	var r *redact.Redactor // knows nothing
 	for name, secret := range planted() {
-		for _, frame := range []string{"%s", "the key is %s.", "KEY=%s\n", `{"key":"%s"}`, "https://example.com/?a=1&k=%s", "(%s)", "`%s`", "Bearer %s", "%s %[1]s"} {
+		for _, frame := range []string{"%s", "the key is %s.", "KEY=%s\n", `{"key":"%s"}`, "https://example.com/?a=1&k=%s", "(%s)", "`%s`", "Bearer %s", "%s %[1]s", `{"mail":"Your token:\n%s\n"}`, `{"a":"b\u003d%s\t"}`, "?q=key%%3D%s&n=1", "a%%20%s"} {
 			text := fmt.Sprintf(frame, secret)
 			got := r.Text(text)
 			if body := secret[len(secret)/2:]; strings.Contains(got, body) || strings.Contains(got, secret[:len(secret)/2]) {
@@ -104,6 +104,9 @@ func TestOnlyTheSecretIsMasked(t *testing.T) {
 		"https://hooks.slack.com/services/T01/B01/" + secret:      "https://hooks.slack.com/services/••••",
 		"wrong key: " + p["github"][:14] + "… and on":             "wrong key: ••••… and on",
 		"wrong key: " + p["openai proj"][:20] + "...":             "wrong key: ••••...",
+		`"wrong key:\n` + p["github"][:14] + `…"`:                 `"wrong key:\n••••…"`,
+		p["github"][:20] + "\n\n[cut: the limit is 9 of 99":       "••••\n\n[cut: the limit is 9 of 99",
+		p["github"][:20] + "\n[cut: stdout had 99 bytes":          "••••\n[cut: stdout had 99 bytes",
 		"sk-learn… ghp_… see...":                                  "sk-learn… ghp_… see...",
 	} {
 		if got := (*redact.Redactor)(nil).Text(before); got != want {
@@ -183,7 +186,7 @@ func TestKnownSecretsAreMaskedHoweverEncoded(t *testing.T) {
 		}
 		whole := before + secret + after
 		texts := map[string]string{
-			"plain": whole, "json": string(quoted), "html": html.EscapeString(whole), "query": url.QueryEscape(whole),
+			"plain": whole, "json": string(quoted), "json of PHP": strings.ReplaceAll(string(quoted), "/", `\/`), "html": html.EscapeString(whole), "query": url.QueryEscape(whole),
 			"path": url.PathEscape(whole), "quote": strconv.Quote(whole), "ascii": strconv.QuoteToASCII(whole),
 		}
 		for form, text := range texts {

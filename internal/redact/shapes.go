@@ -151,6 +151,15 @@ func endOfKey(text string) int {
 	return end + line + len(pemDash)
 }
 
+// The last character of an escape, as in JSON and in addresses, belongs to no word: "\\nghp_…" is a line
+// that begins with a token.
+const (
+	escape    = `(?:\\(?:[bfnrtv]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|%[0-9A-Fa-f]{2})`
+	maxEscape = len(`\u0000`)
+)
+
+var escapeEnd, escapeStart = regexp.MustCompile(escape + `$`), regexp.MustCompile(`^` + escape)
+
 type span struct{ from, to int }
 
 // maskShapes masks everything with the shape of a secret, and truncated words that may begin one.
@@ -190,7 +199,7 @@ func (s *secretShape) appendMatches(text, literal string, spans []span) []span {
 			from--
 		}
 		at += i + len(literal)
-		if from > 0 && s.notAfter != nil && s.notAfter(text[from-1]) {
+		if from > 0 && s.notAfter != nil && s.notAfter(text[from-1]) && !escapeEnd.MatchString(text[max(0, from-maxEscape):from]) {
 			continue
 		}
 		if found := s.pattern.FindStringSubmatchIndex(text[from:min(len(text), from+cmp.Or(s.maxLen, maxReach))]); found != nil {
@@ -206,10 +215,16 @@ func (s *secretShape) appendMatches(text, literal string, spans []span) []span {
 	}
 }
 
+// cutMark follows results that tools have cut themselves, after one line break or several.
+const cutMark = "\n[cut: "
+
+// ellipses are what follows a shortened text.
+var ellipses = []string{"…", "...", cutMark}
+
 // findTruncated finds beginnings of secrets before an ellipsis: a program
 // that shortens a text may leave too little of a secret for its pattern.
 func findTruncated(text string, begins func(word string) bool) (spans []span) {
-	for _, ellipsis := range []string{"…", "..."} {
+	for _, ellipsis := range ellipses {
 		for at := 0; ; {
 			i := strings.Index(text[at:], ellipsis)
 			if i < 0 {
@@ -217,9 +232,15 @@ func findTruncated(text string, begins func(word string) bool) (spans []span) {
 			}
 			end := at + i
 			at = end + len(ellipsis)
+			if ellipsis == cutMark {
+				end = len(strings.TrimRight(text[:end], "\n"))
+			}
 			from := end
 			for from > 0 && end-from < maxReach && (isTokenByte(text[from-1]) || text[from-1] == ':' || text[from-1] == '/') {
 				from--
+			}
+			if from > 0 {
+				from += max(len(escapeStart.FindString(text[from-1:end]))-1, 0)
 			}
 			if word := text[from:end]; begins(word) || beginsSecret(word) {
 				spans = append(spans, span{from, end})
