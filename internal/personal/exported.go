@@ -187,10 +187,7 @@ func (c *exportCopy) copyWorkspace(ctx context.Context) error {
 		} else if err != nil {
 			return c.skipUnreadable(ctx, name, func() error { return err }) // continue with the next file
 		}
-		if name == exportFolder {
-			return fs.SkipDir
-		}
-		if !entry.Type().IsRegular() {
+		if !entry.Type().IsRegular() || isCopy(name) {
 			return nil
 		}
 		info, err := entry.Info()
@@ -208,6 +205,12 @@ func (c *exportCopy) copyWorkspace(ctx context.Context) error {
 		c.addReadmeLine("files/", "The files that you sent me, and that I made for you.")
 	}
 	return err
+}
+
+// isCopy reports whether a file is an earlier copy, or the one in progress.
+func isCopy(name string) bool {
+	folder, file := path.Split(name)
+	return folder == exportFolder+"/" && (copyName.MatchString(file) || strings.HasPrefix(file, ".part-"))
 }
 
 func (c *exportCopy) copyFile(dir *os.Root, name string, size int64) error {

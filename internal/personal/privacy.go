@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"path"
+	"regexp"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,8 +25,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// exportFolder is the folder of the copies in a workspace. It is not part of a copy itself.
+// exportFolder is the folder of the copies in a workspace. They are not part of a copy themselves.
 const exportFolder = "export"
+
+// copyName matches the file name of a copy.
+var copyName = regexp.MustCompile(`^oneclaw-[0-9]{4}-[0-9]{2}-[0-9]{2}\.zip$`)
 
 // MaxFileBytes bounds the files in a copy: Telegram accepts at most 50 MB from bots
 // (https://core.telegram.org/bots/api#senddocument), and the other data needs room, too.
@@ -120,9 +124,12 @@ func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string,
 	defer func() { _ = root.Close() }()
 	name := path.Join(exportFolder, "oneclaw-"+d.cfg.Now().UTC().Format(time.DateOnly)+".zip")
 	c := &exportCopy{store: d.cfg.Store, root: root, person: Person{call.User, chat.WithoutThread()}, now: d.cfg.Now().UTC(), log: cmp.Or(d.cfg.Logger, slog.New(slog.DiscardHandler))}
-	if err := c.writeTo(ctx, d.cfg.Parts, name); workspace.IsFull(err) {
+	switch err := c.writeTo(ctx, d.cfg.Parts, name); {
+	case workspace.IsFull(err):
 		return "I could not write the copy: " + workspace.Cause(err).Error() + ".", nil
-	} else if err != nil {
+	case errors.Is(err, workspace.ErrNotFile):
+		return "I could not write the copy: a file of yours has the name of its folder, `" + exportFolder + "`. Ask me to rename that file, then send /export again.", nil
+	case err != nil:
 		return "", fmt.Errorf("export the data of %s: %w", call.User, err)
 	}
 	call.Attach(toolgroups.File{Path: name})

@@ -90,7 +90,7 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	if _, err := store.Put(t.Context(), "asked/fake:1/fake:g/1", []byte(`{"chat":{"platform":"fake","id":"g"},"log":"fake:g/1"}`), storage.Absent); err != nil {
 		t.Fatal(err)
 	}
-	for name, size := range map[string]int64{"small.txt": 5, "folder/large.bin": personal.MaxFileBytes + 1, "export/oneclaw-2026-02-01.zip": 9} {
+	for name, size := range map[string]int64{"small.txt": 5, "folder/large.bin": personal.MaxFileBytes + 1, "export/oneclaw-2026-02-01.zip": 9, "export/table.csv": 7} {
 		path := filepath.Join(scope.Workspace, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600), os.Truncate(path, size)); err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	}
 	text, copied, err := ask(t, store, scope,
 		personal.Part{Name: "notes", About: "What is noted.", Data: one([]string{"tall"})}, personal.Part{Name: "none", Data: one([]string{})}, personal.Part{Name: "gone"})
-	if err != nil || !strings.Contains(text, "2 conversations and 1 file") || !strings.Contains(text, "1 file did not fit") {
+	if err != nil || !strings.Contains(text, "2 conversations and 2 files") || !strings.Contains(text, "1 file did not fit") {
 		t.Fatalf("%q, %v", text, err)
 	}
 	var names []string
@@ -111,7 +111,7 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	slices.Sort(names)
 	want := []string{
 		"README.txt", "conversations/0001-0001-01-01.jsonl", "conversations/0001-0001-01-01.md", "conversations/0002-0001-01-01.jsonl", "conversations/0002-0001-01-01.md",
-		"files/small.txt", "notes.json",
+		"files/export/table.csv", "files/small.txt", "notes.json",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the copy has %q", names)
@@ -137,6 +137,13 @@ func TestACopyThatIsNotMade(t *testing.T) {
 	full.Quota = 10
 	if text, copied, err := ask(t, store, full); err != nil || copied != nil || !strings.Contains(text, "workspace is full") {
 		t.Errorf("without room: %q, %v", text, err)
+	}
+	taken := ann(t)
+	if err := os.WriteFile(filepath.Join(taken.Workspace, "export"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, copied, err := ask(t, store, taken); err != nil || copied != nil || !strings.Contains(text, "rename that file") {
+		t.Errorf("where a file has the name of the folder: %q, %v", text, err)
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
