@@ -4,6 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -162,6 +164,47 @@ func TestFilesInTheStoreAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 	w.shownTo(bot, ann, "I have forgotten you")
 	bot.kill(syscall.SIGKILL)
 	chunks("after /forget", 0)
+}
+
+// Files are left in the store, and beside the workspaces, when it is changed where they are.
+func TestFilesOfFormerTimesAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, openai.Offline{})
+	w.env["ONECLAW_TOOLS_FILES"] = "store"
+	ann := w.person("Ann")
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, `write "a heliotrope shed" to plans.txt`, nil), "plans.txt")
+	bot.kill(syscall.SIGTERM)
+	w.env["ONECLAW_TOOLS_FILES"] = t.TempDir()
+	data := w.env["ONECLAW_DATA_DIR"]
+	aside := filepath.Join(data, "workspaces-not-stored")
+	own, others := fmt.Sprint("telegram:", ann), fmt.Sprint("telegram:", ann, "1")
+	for _, name := range []string{own, own + "-123", others} {
+		if err := os.MkdirAll(filepath.Join(aside, name, "files"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bot = w.run()
+	w.say(ann, "/forget", nil)
+	card := w.shownTo(bot, ann, "Shall I forget you?")
+	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Forget me")); err != nil {
+		t.Fatal(err)
+	}
+	w.shownTo(bot, ann, "I have forgotten you")
+	bot.kill(syscall.SIGKILL)
+	w.read(func(store storage.KV) {
+		for _, prefix := range []string{"files/owner/", "blob/data/"} {
+			for e, err := range store.List(t.Context(), storage.Range{Prefix: prefix}) {
+				t.Errorf("left: %s, %v", e.Key, err)
+			}
+		}
+	})
+	if _, err := os.Stat(filepath.Join(data, "workspaces", own)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the former workspace: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(aside, "*")); err != nil || len(left) != 1 || filepath.Base(left[0]) != others {
+		t.Errorf("left: %q, %v", left, err)
+	}
 }
 
 // holds checks what a copy has: names begin like these, and one file of each has the text.

@@ -109,21 +109,23 @@ func (b *Bot) auditEntries(ctx context.Context, p personal.Person) (any, error) 
 	return slices.DeleteFunc(all, func(e audit.Entry) bool { return e.By != p.User }), err
 }
 
-// forgetFiles deletes the files of an owner, on this disk and in the store.
+// forgetFiles deletes the files of an owner, on this disk and in the store, also where an earlier setting
+// of tools.files has left them.
 func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) error {
 	if b.files != nil {
 		if err := b.files.Prepare(ctx, owner); err != nil {
 			return err
 		}
 	}
-	dir := workspace.OwnerDir(cfg.FilesDir(), owner)
-	if err := workspace.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove workspace: %w", err)
+	for _, place := range []string{cfg.FilesDir(), cfg.DataDir} {
+		if err := errors.Join(workspace.RemoveAll(workspace.OwnerDir(place, owner)), workspace.ForgetNotStored(place, owner)); err != nil {
+			return fmt.Errorf("remove workspace: %w", err)
+		}
 	}
 	if b.files == nil {
-		return nil
+		return workspace.NewStore(workspace.StoreConfig{Store: b.store, Logger: b.log}).ForgetStored(ctx, owner)
 	}
-	if err := errors.Join(os.MkdirAll(dir, 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
+	if err := errors.Join(os.MkdirAll(workspace.OwnerDir(cfg.FilesDir(), owner), 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
 		return err
 	}
 	return b.files.SweepAll(ctx) // deletes the content of the files from the store

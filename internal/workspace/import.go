@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"oneclaw/storage"
 	"oneclaw/storage/folder"
@@ -66,6 +67,35 @@ func HasFiles(ctx context.Context, kv storage.KV) (bool, error) {
 		return err == nil, err
 	}
 	return false, nil
+}
+
+// ForgetNotStored deletes the files of an owner that an import has moved aside in a data directory.
+func ForgetNotStored(dataDir, owner string) error {
+	parent, name := filepath.Join(dataDir, notStoredFolder), filepath.Base(OwnerDir(dataDir, owner))
+	all, err := os.ReadDir(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("workspace: %w", err)
+	}
+	for _, one := range all {
+		// The name may be followed by a hyphen and a number; see importOwner.
+		number, ok := strings.CutPrefix(one.Name(), name)
+		if ok && (number == "" || number[0] == '-' && strings.Trim(number[1:], "0123456789") == "") {
+			err = errors.Join(err, RemoveAll(filepath.Join(parent, one.Name())))
+		}
+	}
+	return err
+}
+
+// ForgetStored deletes the stored files of an owner. It must not be called while s keeps files: the next
+// Keep would store the local files again.
+func (s *Store) ForgetStored(ctx context.Context, owner string) error {
+	if err := s.cfg.Store.Delete(ctx, ownerPrefix+owner, storage.Any); err != nil {
+		return fmt.Errorf("workspace: delete the stored files: %w", err)
+	}
+	return s.SweepAll(ctx)
 }
 
 func (s *Store) importOwner(ctx context.Context, owner string) error {

@@ -11,7 +11,8 @@ import (
 )
 
 // Move moves the files of one owner to another, atomically. If the other owner has files, the moved
-// files go into the named folder. If the first owner has no files, Move does nothing.
+// files go into the named folder, with a number behind the name if that is taken. If the first owner has
+// no files, Move does nothing.
 func (s *Store) Move(ctx context.Context, from, to, folder string) error {
 	for _, owner := range []string{from, to} {
 		// Include local files that are not stored yet.
@@ -48,7 +49,11 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 	if err != nil {
 		return false, err
 	}
-	if len(merged) == 0 {
+	free := folder
+	for n := 2; merged.has(free); n++ {
+		free = fmt.Sprintf("%s-%d", folder, n)
+	}
+	if folder = free; len(merged) == 0 {
 		folder = ""
 	}
 	for _, path := range moving.paths() {
@@ -74,6 +79,11 @@ func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again boo
 		return false, fmt.Errorf("workspace: move %s: %w", strings.TrimPrefix(from, ownerPrefix), err)
 	}
 	return false, nil
+}
+
+func (t tree) has(path string) bool {
+	_, ok := t[path]
+	return ok
 }
 
 // protectChunks gives the chunks of a tree a new revision, so that a running sweep keeps them.

@@ -313,8 +313,18 @@ func TestAMoveIsOneStep(t *testing.T) {
 	a.keep()
 	must(t, b.Move(t.Context(), owner, "telegram:8", "before"))
 	must(t, b.Prepare(t.Context(), "telegram:8"))
+	// Nothing of the other owner is replaced, and nothing is lost.
+	for _, name := range []string{"before-2", "before/more"} {
+		must(t, os.WriteFile(filepath.Join(workspace.OwnerDir(b.dir, "telegram:8"), name), []byte("theirs"), 0o600))
+	}
+	must(t, b.Keep(t.Context(), "telegram:8"))
+	a.prepare()
+	a.write("more", "3")
+	a.keep()
+	must(t, b.Move(t.Context(), owner, "telegram:8", "before"))
+	must(t, b.Prepare(t.Context(), "telegram:8"))
 	got := dump(t, workspace.OwnerDir(b.dir, "telegram:8"))
-	for _, name := range []string{"docs/a", "before/more"} {
+	for _, name := range []string{"docs/a", "before/more", "before-2", "before-3/more"} {
 		if got[name] == "" {
 			t.Errorf("there is no %s: %v", name, got)
 		}
