@@ -117,6 +117,8 @@ func runEmulators(ctx context.Context, w io.Writer, port int, profile string) (e
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	defer func() { err = errors.Join(err, group.Wait()) }()
+	ctx, cancel := context.WithCancel(ctx) // ends what is served already if the next cannot be
+	defer cancel()
 	serve := func(handler http.Handler) (string, error) {
 		l, err := app.Listen(ctx, next(), "--port")
 		if err != nil {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/internal/app"
 	"oneclaw/internal/config"
@@ -53,6 +55,21 @@ func TestABotUsesTheEmulators(t *testing.T) {
 	stop()
 	if err := errors.Join(<-ended, <-ended); err != nil {
 		t.Error(err)
+	}
+}
+
+// The last of the ports is taken.
+func TestEmulatorsEndIfAPortIsTaken(t *testing.T) {
+	t.Parallel()
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := runEmulators(ctx, io.Discard, taken.Addr().(*net.TCPAddr).Port-5, profiles()[0]); err == nil || ctx.Err() != nil {
+		t.Errorf("%v, %v", err, ctx.Err())
 	}
 }
 

@@ -52,8 +52,22 @@ type report struct {
 	takeover          figures
 }
 
+// check returns an error for numbers that cannot be simulated.
+func (s Simulation) check() error {
+	switch {
+	case s.Replicas < 1 || s.Chats < 1 || s.Messages < 1 || s.Rate < 1:
+		return errors.New("scale: --replicas, --chats, --messages and --rate have to be at least 1")
+	case s.Lose < 0 || s.Lose >= s.Replicas:
+		return fmt.Errorf("scale: --lose %d: of %d replicas at least one has to stay", s.Lose, s.Replicas)
+	}
+	return nil
+}
+
 // Run runs the simulation and writes what it found.
 func (s Simulation) Run(ctx context.Context, w io.Writer) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	found, err := s.simulate(ctx)
 	if err != nil {
 		return fmt.Errorf("scale: %w", err)

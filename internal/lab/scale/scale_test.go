@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,6 +54,16 @@ func TestScale(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhatCannotBeSimulatedIsRefused(t *testing.T) {
+	for _, s := range []Simulation{
+		{Replicas: 5, Chats: 9, Messages: 1, Rate: 9, Lose: 10}, {Replicas: 5, Chats: 9, Messages: 1, Rate: 9, Lose: 5}, {Replicas: 5, Chats: 9, Messages: 1}, {},
+	} {
+		if err := s.Run(t.Context(), io.Discard); err == nil {
+			t.Errorf("%+v is simulated", s)
+		}
+	}
 }
 
 // What the simulation counts is what a server does: three replicas on a real one.
