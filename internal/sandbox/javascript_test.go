@@ -180,6 +180,8 @@ func TestFunctionsOfTheHost(t *testing.T) {
 		{`host.call("double", 4)`, `8`},
 		{`await host.start("double", 4)`, `8`},
 		{`await Promise.all(Array.from({length: 200}, (_, i) => host.start("double", i))).then(a => a.at(-1))`, `398`},
+		{`const ring = []; ring.push(ring); // cannot be encoded
+		await Promise.allSettled(Array.from({length: 60}, (_, i) => host.start("double", i < 16 || i > 50 ? i : ring))).then(a => a.at(-1).value)`, `118`},
 		{`const later = host.start("double", 1); host.call("double", 5) + await later`, `12`},
 		{`try { host.call("double", "x") } catch (e) { String(e) }`, `Error: not a number`},
 		{`await host.start("double", "x").catch(e => e.message)`, `not a number`},

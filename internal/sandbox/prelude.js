@@ -76,7 +76,7 @@
     }
     const w = waiting.get(id);
     waiting.delete(id);
-    if (queue.length > 0) begin(queue.shift());
+    while (queue.length > 0 && waiting.size < maxStarted) begin(queue.shift());
     try {
       w.resolve(open(text));
     } catch (e) {
