@@ -13,6 +13,7 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
@@ -269,8 +270,28 @@ func (in *intake) forgetStranger(ctx context.Context, j *queue.Run) (bool, error
 	if err := in.observer.Forget(ctx, m.SenderID()); err != nil {
 		return false, err
 	}
-	outbox.DeliveryOf(j).Notice = "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week."
-	return true, nil
+	known, err := in.hasConversations(ctx, m.SenderID())
+	notice := "I have forgotten what I heard you say in groups. "
+	if known {
+		notice += "What you asked me while I could talk to you is still here, with what belongs to it. Ask an administrator to let you in once more: then /forget deletes all of it."
+	} else {
+		notice += "Your messages to me here are deleted within a week."
+	}
+	outbox.DeliveryOf(j).Notice = notice
+	return true, err
+}
+
+// hasConversations reports whether there are conversations in which a user, platform:id, has asked
+// something.
+func (in *intake) hasConversations(ctx context.Context, user string) (bool, error) {
+	own, err := conversation.Conversations(ctx, in.jobs.Store, user)
+	if len(own) > 0 || queue.IsDamaged(err) {
+		return true, nil
+	}
+	for _, askedErr := range conversation.AskedBy(ctx, in.jobs.Store, user) {
+		return askedErr == nil, errors.Join(err, askedErr)
+	}
+	return false, err
 }
 
 // enqueue stores a job, unless its event is stored already, and puts it into the queue.

@@ -270,10 +270,14 @@ func TestForgetWaitsForNoLaterMessage(t *testing.T) {
 func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)
-		r.accept(direct("1", "secret"))
-		r.platform.wait(t, 1)
-		if _, err := r.cfg.Store.Put(t.Context(), "conversation/fake:1/fake:1:t/1", []byte(`{"title":"secret`), storage.Absent); err != nil {
-			t.Fatal(err)
+		thread := direct("t1", "secret thread")
+		thread.Chat.Thread = "t"
+		r.accept(direct("1", "secret"), thread)
+		r.platform.wait(t, 2)
+		for _, log := range []string{"fake:1/1", "fake:1:t/1"} {
+			if _, err := r.cfg.Store.Put(t.Context(), "conversation/fake:1/"+log, []byte(`{"title":"secret`), storage.Any); err != nil {
+				t.Fatal(err)
+			}
 		}
 		r.forget(t)
 		pass(t, 600)

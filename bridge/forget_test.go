@@ -119,6 +119,11 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q", found)
 		}
+		for _, place := range placesOf(t, r.cfg.Store, `"by":"fake:1"`) {
+			if strings.HasPrefix(place, conversation.ConversationPrefix) {
+				t.Errorf("%s still names who asked", place)
+			}
+		}
 		if strings.Join(told, " ") != "fake:1 fake:1" {
 			t.Errorf("others were told of %q", told)
 		}

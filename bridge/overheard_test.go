@@ -117,9 +117,17 @@ func TestWhatIsOverheardGoesWithItsSpeaker(t *testing.T) {
 			t.Errorf("it stands in %q", found)
 		}
 	})
+	t.Run("who was let in, and is removed", func(t *testing.T) {
+		r, _ := overheard(t, "fake:6")
+		r.say(from("6", "5", "hello"), 4)
+		r.stop()
+		r.cfg.Access.Allow = nil
+		r.start()
+		wantText(t, r.say(from("6", "6", "/forget"), 5), "I have forgotten what I heard you say in groups. What you asked me while I could talk to you is still here")
+	})
 	t.Run("a stranger", func(t *testing.T) {
 		r, shown := overheard(t)
-		wantText(t, r.say(from("6", "5", "/forget"), 4), "I have forgotten what I heard you say in groups.")
+		wantText(t, r.say(from("6", "5", "/forget"), 4), "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week.")
 		if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
 			t.Errorf("it stands in %q", found)
 		}

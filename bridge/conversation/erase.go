@@ -43,7 +43,8 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ..
 	return err
 }
 
-// eraseTitle erases the title of a conversation, which is a part of its first message.
+// eraseTitle erases the title of a conversation, which is a part of its first message, and the name of the
+// user who asked first.
 func eraseTitle(ctx context.Context, kv storage.KV, owner, log string) error {
 	entry, err := kv.Get(ctx, conversationKey(owner, log))
 	var c Conversation
@@ -51,7 +52,7 @@ func eraseTitle(ctx context.Context, kv storage.KV, owner, log string) error {
 		err = queue.Decode(entry, &c)
 	}
 	if err == nil {
-		c.Title = erasedTitle
+		c.Title, c.By = erasedTitle, ""
 		_, err = queue.Write(ctx, kv, entry.Key, c, entry.Revision)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {

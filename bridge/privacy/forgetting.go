@@ -180,11 +180,15 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 	if err != nil {
 		return nil, err
 	}
+	listed := make(map[string]bool)
 	for _, c := range own {
-		direct[c.Chat.WithoutThread()] = true
+		direct[c.Chat.WithoutThread()], listed[c.Log()] = true, true
 		if err := d.enqueueErase(ctx, j, c.Chat, c.Task != "", true); err != nil {
 			return nil, err
 		}
+	}
+	if err := d.enqueueUnlisted(ctx, j, listed); err != nil {
+		return nil, err
 	}
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
 		if err == nil {
@@ -195,6 +199,27 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 		}
 	}
 	return direct, nil
+}
+
+// enqueueUnlisted enqueues the jobs of the conversations in the direct chat that are not in the list,
+// because their entries were damaged.
+func (d *Eraser) enqueueUnlisted(ctx context.Context, j *queue.Run, listed map[string]bool) error {
+	for _, end := range []string{"/", ":"} { // of the chat itself, and of its threads
+		for log, err := range d.cfg.Store.Logs(ctx, storage.Range{Prefix: j.Message.Chat.WithoutThread().String() + end}) {
+			if err != nil {
+				return fmt.Errorf("look for conversations that no list has: %w", err)
+			}
+			name, _, _ := strings.Cut(log, "/")
+			chat, err := chats.ParseChat(name)
+			if err != nil || listed[log] {
+				continue
+			}
+			if err := d.enqueueErase(ctx, j, chat, isTaskLog(log), true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // enqueueErase inserts the job that erases a chat's conversations in its turn there: those of its tasks,
@@ -274,7 +299,22 @@ func (d *Eraser) eraseDirect(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 	}
+	// A conversation whose entry was damaged is in no list.
+	for log, err := range d.cfg.Store.Logs(ctx, storage.Range{Prefix: j.Origin().String() + "/"}) {
+		if err == nil && isTaskLog(log) == tasks {
+			err = d.cfg.Store.Drop(ctx, log)
+		}
+		if err != nil {
+			return fmt.Errorf("remove the conversations of %s that no list has: %w", j.Origin(), err)
+		}
+	}
 	return nil
+}
+
+// isTaskLog reports whether a log is the conversation of a task.
+func isTaskLog(log string) bool {
+	chat, _, _ := strings.Cut(log, "/")
+	return strings.HasPrefix(log, chat+"/task/")
 }
 
 // eraseShared erases what a user has asked from the conversations of a shared chat.
