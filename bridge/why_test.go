@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"runtime"
 	"slices"
@@ -238,6 +239,24 @@ func TestWhyTellsOfLostAnswers(t *testing.T) {
 	r.accept(direct("2", "/why"))
 	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "sent, marked as a possible repeat") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhyOfAMessageWithoutAnAnswer(t *testing.T) {
+	for name, tt := range map[string]struct{ receipt, want string }{
+		"that failed after the model was asked": {`"state":"failed","incident":"abc","answer":{"notice":"That went wrong."}`, "No answer because of an error: incident `abc`."},
+		"whose receipt was damaged":             {`"state":"failed"`, "I can no longer read what I stored about it."},
+		"whose sender was removed":              {`"state":"barred"`, "Not answered: its sender may no longer talk to me."},
+	} {
+		r := newHarness(t, echo, clockAt)
+		receipt := fmt.Sprintf(`{"message":{"chat":{"platform":"fake","id":"g"},"id":"9","kind":"text","user":"2","text":"hello"},"seq":1,"accepted":"2026-11-21T10:00:00Z",%s}`, tt.receipt)
+		if _, err := r.cfg.Store.Put(t.Context(), "job/done/fake:g/9/text", []byte(receipt), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		r.accept(group("10", "1", "/why"))
+		if got := r.platform.wait(t, 1)[0].text; !strings.Contains(got, "- "+tt.want) || !strings.Contains(got, "hello") {
+			t.Errorf("of a message %s: %q", name, got)
+		}
 	}
 }
 

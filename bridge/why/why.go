@@ -227,10 +227,14 @@ func (s story) outcome() string { //nolint:cyclop // A sentence for each outcome
 		return "It was cancelled."
 	case j.State == receipts.Stopped:
 		return "Not answered: a /stop came before the answer."
+	case j.State == receipts.Revoked && !receipts.IsTask(j.Message):
+		return "Not answered: its sender may no longer talk to me."
 	case j.State == receipts.Revoked:
 		return "Not run: the owner of this task may no longer talk to me."
-	case j.Answer.Notice != "":
+	case j.Answer.Notice != "" && j.Incident == "":
 		return s.noticeText()
+	case j.State == receipts.Failed && j.Incident == "" && len(j.Answer.Parts) == 0:
+		return "I can no longer read what I stored about it."
 	case j.State == receipts.Failed && j.Incident == "":
 		return "Answered, but a part of the answer could not be delivered."
 	case j.Turn.Refused:
