@@ -115,6 +115,27 @@ func TestOnlyWhatIsShownIsRendered(t *testing.T) {
 	}
 }
 
+// A secret at the end of what is shown is masked as a whole.
+//
+// C18.
+func TestNoHalfSecretEndsTheShownPart(t *testing.T) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
+		c.Limits.MaxParts = 1
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
+		c.Platforms = []chats.Platform{roomy{c.Platforms[0].(*platform)}}
+		c.Commands = []bridge.Command{{
+			CommandInfo: chats.CommandInfo{Name: "much"},
+			Run: func(context.Context, bridge.CommandCall) (string, error) {
+				return strings.Repeat("x", 16<<10-3) + "SECRET" + strings.Repeat("y", 100), nil
+			},
+		}}
+	})
+	r.accept(direct("1", "/much"))
+	if got := r.platform.wait(t, 2)[0].text; strings.Contains(got, "SEC") {
+		t.Errorf("the message ends with %q", got[len(got)-10:])
+	}
+}
+
 // roomy takes large files.
 type roomy struct{ *platform }
 

@@ -98,7 +98,7 @@ func (s *Sender) longParts(j *queue.Run, answer string) []receipts.Part {
 		s.cfg.Log.Warn("a long answer cannot be sent as a file and is sent in messages", "job", j.Key(), "err", err)
 		return s.Render(j, s.cfg.Redact(answer))
 	}
-	parts := s.Render(j, s.cfg.Redact(cutText(answer, s.cfg.MaxParts*partBytes)))
+	parts := s.Render(j, cutText(s.cfg.Redact(answer), s.cfg.MaxParts*partBytes)) // half a secret would not be masked
 	return append(parts[:min(len(parts), s.cfg.MaxParts)], receipts.Part{Part: chats.Part{File: &file}, State: receipts.PartPending})
 }
 
