@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"runtime"
 	"strings"
@@ -80,23 +81,33 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4})
 }
 
+// measured are the metrics of a platform.
+var measured = []queue.Metric{
+	queue.MeasuredAccepted, queue.MeasuredDelivered, queue.MeasuredFailed, queue.MeasuredRepeat, queue.MeasuredRefused,
+	queue.MeasuredDelayed, queue.MeasuredPutOff, queue.MeasuredUnknown, queue.MeasuredAsked, queue.MeasuredAllowed,
+	queue.MeasuredDenied, queue.MeasuredExpired, queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn,
+}
+
 // Measure implements bridge.Hooks.Measure.
-func (m *Metrics) Measure(platform string, what queue.Metric) {
+func (m *Metrics) Measure(platform string, what queue.Metric) { m.count(platform, what, 1) }
+
+// count adds n to the counter of a metric; 0 makes it appear.
+func (m *Metrics) count(platform string, what queue.Metric, n float64) {
 	switch what {
 	case queue.MeasuredAccepted:
-		m.accepted.WithLabelValues(platform).Inc()
+		m.accepted.WithLabelValues(platform).Add(n)
 	case queue.MeasuredDelivered, queue.MeasuredFailed:
-		m.answers.WithLabelValues(platform, string(what)).Inc()
+		m.answers.WithLabelValues(platform, string(what)).Add(n)
 	case queue.MeasuredRepeat:
-		m.repeats.WithLabelValues(platform).Inc()
+		m.repeats.WithLabelValues(platform).Add(n)
 	case queue.MeasuredRefused, queue.MeasuredDelayed, queue.MeasuredPutOff, queue.MeasuredUnknown:
-		m.sends.WithLabelValues(platform, strings.TrimPrefix(string(what), "send_")).Inc()
+		m.sends.WithLabelValues(platform, strings.TrimPrefix(string(what), "send_")).Add(n)
 	case queue.MeasuredAsked:
-		m.asked.WithLabelValues(platform).Inc()
+		m.asked.WithLabelValues(platform).Add(n)
 	case queue.MeasuredAllowed, queue.MeasuredDenied, queue.MeasuredExpired:
-		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Inc()
+		m.decided.WithLabelValues(platform, strings.TrimPrefix(string(what), "approval_")).Add(n)
 	case queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn:
-		m.feedback.WithLabelValues(platform, strings.TrimPrefix(string(what), "feedback_")).Inc()
+		m.feedback.WithLabelValues(platform, strings.TrimPrefix(string(what), "feedback_")).Add(n)
 	}
 }
 
@@ -177,7 +188,8 @@ func modelOutcome(ctx context.Context, err error) string {
 	return "error"
 }
 
-// RegisterGauges adds gauges that are read on request.
+// RegisterGauges adds gauges that are read on request, and the counters of the platforms at 0: Prometheus
+// sees no increase in a series that appears with its first event.
 func (m *Metrics) RegisterGauges(b Bridge, size func(context.Context) (int64, error), now func() time.Time) {
 	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
 		opts := prometheus.GaugeOpts{Name: "oneclaw_" + name, Help: help, ConstLabels: labels}
@@ -192,6 +204,9 @@ func (m *Metrics) RegisterGauges(b Bridge, size func(context.Context) (int64, er
 		return 0
 	})
 	for name := range b.PlatformErrors() {
+		for _, what := range measured {
+			m.count(name, what, 0)
+		}
 		gauge("platform_ready", "1 where the platform receives, else 0.", prometheus.Labels{"platform": name}, func() float64 {
 			if b.PlatformErrors()[name] != nil {
 				return 0
@@ -204,7 +219,7 @@ func (m *Metrics) RegisterGauges(b Bridge, size func(context.Context) (int64, er
 		defer cancel()
 		n, err := size(ctx)
 		if err != nil {
-			return 0
+			return math.NaN() // not known
 		}
 		return float64(n)
 	})

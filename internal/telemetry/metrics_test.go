@@ -54,11 +54,7 @@ func shownBy(t *testing.T, m *Metrics) string {
 func everything(t *testing.T) *Metrics {
 	t.Helper()
 	m := NewMetrics("devel", redact.New())
-	for _, what := range []queue.Metric{
-		queue.MeasuredAccepted, queue.MeasuredDelivered, queue.MeasuredFailed, queue.MeasuredRepeat, queue.MeasuredRefused,
-		queue.MeasuredDelayed, queue.MeasuredPutOff, queue.MeasuredUnknown, queue.MeasuredAsked, queue.MeasuredAllowed,
-		queue.MeasuredDenied, queue.MeasuredExpired, queue.MeasuredGood, queue.MeasuredBad, queue.MeasuredWithdrawn,
-	} {
+	for _, what := range measured {
 		m.Measure("telegram", what)
 	}
 	tools, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
@@ -91,6 +87,14 @@ func TestM18MetricsHaveTheirNamesAndHelp(t *testing.T) {
 		`oneclaw_platform_ready{platform="telegram"} 1`, `oneclaw_jobs_open 3`, `oneclaw_jobs_waiting 2`, `oneclaw_database_size_bytes 4096`,
 		`oneclaw_replica_info{host="box-1",id="R1"} 1`, `oneclaw_leases_held 22`,
 		`oneclaw_model_tokens_total{kind="cached",model="preset/m-1"} 4`, `oneclaw_oldest_job_age_seconds 36`)
+}
+
+// An alert on an increase sees the first event of a platform only where the counter was there before.
+func TestCountersOfPlatformsBeginAtZero(t *testing.T) {
+	m := NewMetrics("devel", redact.New())
+	m.RegisterGauges(metricsHarness{}, func(context.Context) (int64, error) { return 0, nil }, time.Now)
+	wantIn(t, shownBy(t, m), `oneclaw_answers_total{outcome="failed",platform="slack"} 0`, `oneclaw_approvals_decided_total{decision="expired",platform="telegram"} 0`,
+		`oneclaw_approvals_asked_total{platform="telegram"} 0`, `oneclaw_send_problems_total{outcome="unknown",platform="slack"} 0`)
 }
 
 func TestM18LabelsAreFewAndWithoutSecrets(t *testing.T) {
