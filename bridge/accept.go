@@ -58,7 +58,7 @@ type intake struct {
 // Accept implements [chats.Inbox]. It accepts the messages of a chat in order, and different chats
 // concurrently. It waits until Run has loaded the jobs of an earlier run.
 func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
-	if err := b.awaitReady(ctx); err != nil {
+	if err := b.AwaitReady(ctx); err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}
 	in := b.intake

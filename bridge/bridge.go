@@ -113,13 +113,14 @@ func New(cfg Config) (*Bridge, error) {
 
 // Moved implements [chats.Inbox]. Like Accept, it waits until the jobs of an earlier run are queued.
 func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
-	if err := b.awaitReady(ctx); err != nil {
+	if err := b.AwaitReady(ctx); err != nil {
 		return fmt.Errorf("moved: %w", err)
 	}
 	return rescue.Do(func() error { return b.mover.enqueueMove(ctx, from, to) })
 }
 
-func (b *Bridge) awaitReady(ctx context.Context) error {
+// AwaitReady waits until Run has loaded who may talk to the bot, and has queued the jobs of an earlier run.
+func (b *Bridge) AwaitReady(ctx context.Context) error {
 	select {
 	case <-b.resumed:
 		return nil
@@ -353,9 +354,17 @@ func (b *Bridge) Health() error {
 	return all
 }
 
-// Readiness returns nil if any platform receives messages, otherwise what Health returns. A proxy must not
-// cut one platform off because of the outage of another.
+// errStarting is returned by Readiness before the bridge can accept messages.
+var errStarting = errors.New("the bot is starting")
+
+// Readiness returns nil if Run accepts messages and any platform receives them, otherwise why not. A proxy
+// must not cut one platform off because of the outage of another.
 func (b *Bridge) Readiness() error {
+	select {
+	case <-b.resumed:
+	default:
+		return errStarting // without the lease of a platform, PlatformErrors has no error
+	}
 	for _, err := range b.PlatformErrors() {
 		if err == nil {
 			return nil

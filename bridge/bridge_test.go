@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -400,7 +401,7 @@ func TestABotIsReadyIfOnePlatformReceives(t *testing.T) {
 		c.Access.Admins = []string{"fake:1"}
 		c.Platforms = append(c.Platforms, deaf{newPlatform()})
 	})
-	if err := r.bridge.Readiness(); err != nil {
+	if err := errors.Join(r.bridge.AwaitReady(t.Context()), r.bridge.Readiness()); err != nil {
 		t.Errorf("with one that receives: %v", err)
 	}
 	r.accept(direct("1", "/status"))
@@ -410,7 +411,14 @@ func TestABotIsReadyIfOnePlatformReceives(t *testing.T) {
 	r.stop()
 	r.cfg.Platforms = r.cfg.Platforms[1:]
 	r.start()
-	if err := r.bridge.Readiness(); err == nil || err.Error() != "deaf: connection refused" {
+	if err := cmp.Or(r.bridge.AwaitReady(t.Context()), r.bridge.Readiness()); err == nil || err.Error() != "deaf: connection refused" {
 		t.Errorf("with none that receives: %v", err)
+	}
+	begins, err := bridge.New(r.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := begins.Readiness(); err == nil || err.Error() != "the bot is starting" {
+		t.Errorf("before it has begun: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 //
 // Post waits until Run has loaded the jobs of an earlier run.
 func (b *Bridge) Post(ctx context.Context, key string, to chats.Chat, card interact.Card) error {
-	if err := b.awaitReady(ctx); err != nil {
+	if err := b.AwaitReady(ctx); err != nil {
 		return fmt.Errorf("post card: %w", err)
 	}
 	_, err := b.cards.Post(ctx, key, to, card)

@@ -67,7 +67,7 @@ var ErrBusy = errors.New("bridge: too many tasks wait in this chat")
 //
 // Submit waits until Run has loaded the jobs of an earlier run.
 func (b *Bridge) Submit(ctx context.Context, s Submission) error {
-	if err := b.awaitReady(ctx); err != nil {
+	if err := b.AwaitReady(ctx); err != nil {
 		return fmt.Errorf("submit: %w", err)
 	}
 	m := chats.Message{Chat: s.Chat, ID: s.Key, Kind: receipts.KindTask, User: s.User, Direct: s.Direct, Text: s.Text, Time: b.cfg.Now()}

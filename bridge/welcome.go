@@ -24,7 +24,7 @@ const strangerWelcome = "I do not know you yet. Write to me under Messages, and 
 
 // Welcome implements [chats.Welcomer]. It shows the answers of some commands.
 func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, error) {
-	if err := b.awaitReady(ctx); err != nil {
+	if err := b.AwaitReady(ctx); err != nil {
 		return chats.Welcome{}, fmt.Errorf("welcome: %w", err)
 	}
 	role := b.people.Role(m.SenderID())

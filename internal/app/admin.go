@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"oneclaw/bridge"
 	"oneclaw/internal/admin"
@@ -30,9 +32,22 @@ func (b *Bot) operationsViews(cfg config.Config) ([]frame.View, error) {
 	})
 }
 
-// mountPages adds the administrators' pages to mux.
+// maxStartWait bounds how long a page waits until the bot knows its administrators.
+const maxStartWait = 10 * time.Second
+
+// mountPages adds the administrators' pages to mux. They wait until the bot knows its administrators:
+// before that, it would end the sessions of those who were appointed in a chat.
 func (b *Bot) mountPages(mux *http.ServeMux) {
-	pages := b.signIn.Handler(b.adminPages)
+	signedIn := b.signIn.Handler(b.adminPages)
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), maxStartWait)
+		defer cancel()
+		if b.bridge.AwaitReady(ctx) != nil {
+			http.Error(w, "The bot is starting. Please try again.", http.StatusServiceUnavailable)
+			return
+		}
+		signedIn.ServeHTTP(w, r)
+	})
 	mux.Handle("/admin", pages)
 	mux.Handle(signin.Path, pages)
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -312,7 +313,9 @@ func (b *Bot) leaderCheck() func() bool {
 
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.errors.Run, b.models.LogAdvice, b.releaseStartMemory)
+	return withStoredErrors(ctx, b.errors, func() error {
+		return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.models.LogAdvice, b.releaseStartMemory)
+	})
 }
 
 // StartMemoryReleased is the log line of a bot that has given back the memory that only its start needed.
@@ -331,6 +334,16 @@ func (b *Bot) releaseStartMemory(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// withStoredErrors calls run, and stores the errors of the log until it has returned: the drain logs some.
+func withStoredErrors(ctx context.Context, kept *admin.ErrorStore, run func() error) error {
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	var storing sync.WaitGroup
+	storing.Go(func() { _ = kept.Run(lasting) }) // which returns nil
+	defer storing.Wait()
+	defer end()
+	return run()
 }
 
 // runAll runs all parts in parallel until one fails or ctx ends, and waits for all of them.
