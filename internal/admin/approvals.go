@@ -22,7 +22,7 @@ func (d *operations) approvals(ctx context.Context, r frame.Request) (frame.Page
 	page := frame.Page{
 		Lead: "Calls of tools that wait for a person. What you may decide in the chat you may decide here; a decision holds for the very arguments that you see.",
 	}
-	text := d.message(r)
+	text := message(r)
 	if told, err := d.Approvals.PressResult(ctx, r.Query.Get("of")); err != nil {
 		return frame.Page{}, err
 	} else if told != "" {
@@ -79,7 +79,7 @@ func (d *operations) decide(ctx context.Context, r frame.Request) (string, error
 		return "", err
 	}
 	if !taken {
-		return d.messageURL(approvalsView, "That question is over, or not yours to decide."), nil
+		return messageURL(r.Visitor, approvalsView, "That question is over, or not yours to decide."), nil
 	}
 	return frame.ViewURL(approvalsView, "of", data), nil
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -42,6 +44,8 @@ type ErrorStore struct {
 	Ring *telemetry.Ring
 	Log  *slog.Logger
 	Now  func() time.Time
+
+	flushing sync.Mutex
 }
 
 // Run stores new errors and deletes old ones until ctx ends, and returns nil. An error that cannot be
@@ -80,6 +84,8 @@ func (e *ErrorStore) flushAndPrune(ctx context.Context) {
 
 // flush stores the errors that are new in the ring.
 func (e *ErrorStore) flush(ctx context.Context) error {
+	e.flushing.Lock()
+	defer e.flushing.Unlock()
 	var ops []storage.Op
 	for _, one := range e.Ring.Take() {
 		if one.User == "" && one.Job != "" {
@@ -160,14 +166,15 @@ func (e *ErrorStore) prune(ctx context.Context) error {
 // Forget deletes the errors of a user, as platform:id, and of their direct chat.
 func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat) error {
 	theirs := func(one telemetry.Error) bool {
-		chat, err := chats.ParseChat(one.Chat)
-		if one.Chat == "" {
-			place, _, _ := strings.Cut(one.Job, "/")
-			chat, err = chats.ParseChat(place)
-		}
+		chat, err := chats.ParseChat(chatOf(one))
 		return one.User == user || err == nil && chat.WithoutThread() == direct.WithoutThread() || strings.Contains(one.Details+" ", "="+user+" ")
 	}
 	e.Ring.Drop(theirs)
+	if e.Ring != nil { // a line that names only the job gets its user when it is stored
+		if err := e.flush(ctx); err != nil {
+			return err
+		}
+	}
 	var gone []string
 	err := e.list(ctx, func(key string, one telemetry.Error) bool {
 		if theirs(one) {
@@ -176,6 +183,12 @@ func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat)
 		return true
 	})
 	return errors.Join(err, e.remove(ctx, gone))
+}
+
+// chatOf returns the chat of an error; many lines of the log name only the job.
+func chatOf(one telemetry.Error) string {
+	place, _, _ := strings.Cut(one.Job, "/")
+	return cmp.Or(one.Chat, place)
 }
 
 // byIncident returns the stored errors by the incident ids that were shown in chats.
@@ -214,10 +227,13 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 		Columns: frame.Columns("When", "What failed", "Why", "Chat", "Id", "Details"),
 	}
 	find := strings.TrimSpace(r.Query.Get("find"))
+	if find != "" {
+		t.Empty = "None was found."
+	}
 	err := p.Program.Errors.list(ctx, func(_ string, one telemetry.Error) bool {
-		if find == "" || find == one.Chat || find == one.User || strings.EqualFold(find, one.Incident) {
+		if find == "" || find == chatOf(one) || find == one.User || strings.EqualFold(find, one.Incident) {
 			t.Rows = append(t.Rows, []frame.Cell{
-				{Time: one.At, Link: messageLink(one.Job)}, {Text: one.Text, Mood: frame.Bad}, frame.Text(one.Why()), frame.Text(one.Chat), frame.Text(one.Incident), frame.Text(one.Details),
+				{Time: one.At, Link: messageLink(one.Job)}, {Text: one.Text, Mood: frame.Bad}, frame.Text(one.Why()), frame.Text(chatOf(one)), frame.Text(one.Incident), frame.Text(one.Details),
 			})
 		}
 		return len(t.Rows) < r.Limit

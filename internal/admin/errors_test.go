@@ -68,6 +68,21 @@ func TestAnErrorAndItsMessageLeadToEachOther(t *testing.T) {
 	}
 }
 
+// Most lines of the log name only the job: a search finds their chat all the same, and what it does not find
+// is not denied.
+func TestErrorsAreFoundByTheChatOfTheirJob(t *testing.T) {
+	r := newRig(t)
+	ring := telemetry.NewRing(func(s string) string { return s })
+	slog.New(ring.WrapHandler(slog.DiscardHandler)).Error("job given up", "job", "telegram:7/1/text")
+	r.cfg.Program.Errors = &admin.ErrorStore{Store: r.store, Ring: ring, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+	keepErrors(t, r.cfg.Program.Errors)
+	for find, want := range map[string]string{"telegram:7": "job given up", "telegram:8": "None was found."} {
+		if page := r.get(frame.ViewURL("errors", "find", find)); !strings.Contains(page, want) || strings.Contains(page, "No error in the last 30 days") {
+			t.Errorf("%s is answered with %s", find, page)
+		}
+	}
+}
+
 // Errors are bounded in number and age, those of a user who is forgotten go, and others stay.
 func TestErrorsGo(t *testing.T) {
 	r := newRig(t)
@@ -93,6 +108,7 @@ func TestErrorsGo(t *testing.T) {
 	log.Error("still in memory", "user", "telegram:7")
 	keepErrors(t, kept)
 	log.Error("still in memory", "user", "telegram:7")
+	log.Error("still in memory, in a group", "job", "telegram:-5/3/text")
 	if err := kept.Forget(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "7"}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,12 @@ package admin
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +17,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/interact"
 	"oneclaw/internal/admin/frame"
-	"oneclaw/internal/cache"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -55,9 +59,6 @@ type OperationsConfig struct {
 // operations is the state that the views share.
 type operations struct {
 	OperationsConfig
-
-	// messages holds the results of submitted forms, for the next page, by a random name.
-	messages *cache.Cache[string, string]
 }
 
 // OperationsViews returns the views of people, approvals and the audit.
@@ -68,7 +69,7 @@ func OperationsViews(cfg OperationsConfig) ([]frame.View, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &operations{OperationsConfig: cfg, messages: cache.New[string, string](100)}
+	d := &operations{OperationsConfig: cfg}
 	return []frame.View{
 		{Path: peopleView, Title: "People", Show: d.people, HandleForm: d.changeAccess},
 		{Path: approvalsView, Title: "Approvals", Show: d.approvals, HandleForm: d.decide},
@@ -80,8 +81,8 @@ const (
 	peopleView    = "people"
 	approvalsView = "approvals"
 	auditView     = "audit"
-	// messageAge is how long the result of a form is held.
-	messageAge = 10 * time.Minute
+	// maxMessage bounds the result of a form in an address, in characters.
+	maxMessage = 300
 )
 
 // author returns a visitor as the author of audit entries.
@@ -89,19 +90,27 @@ func (d *operations) author(v frame.Visitor) audit.Author {
 	return audit.Author{Event: "page-" + rand.Text(), At: d.Now(), By: v.Person, Name: v.Name, Chat: audit.PageChat}
 }
 
-// messageURL stores a text, without code marks, and returns the address of a view that shows it.
-func (d *operations) messageURL(view, text string) string {
-	name := rand.Text()
-	d.messages.Put(name, strings.ReplaceAll(text, "`", ""), messageAge)
-	return frame.ViewURL(view, "said", name)
+// messageURL returns the address of a view that shows a text, without code marks, to the visitor alone.
+// The address has the text, because another replica may serve it.
+func messageURL(v frame.Visitor, view, text string) string {
+	text = wording.Clip(strings.ReplaceAll(text, "`", ""), maxMessage)
+	return frame.ViewURL(view, "said", text, "seal", seal(v, text))
 }
 
-// message returns the stored message that a request names.
-func (d *operations) message(r frame.Request) []string {
-	if text, ok := d.messages.Get(r.Query.Get("said")); ok {
-		return []string{text}
+// message returns the text in the address of a request; none if it is not sealed for the visitor.
+func message(r frame.Request) []string {
+	text := r.Query.Get("said")
+	if text == "" || !hmac.Equal([]byte(r.Query.Get("seal")), []byte(seal(r.Visitor, text))) {
+		return nil
 	}
-	return nil
+	return []string{text}
+}
+
+// seal proves that a text in an address is from the bot, in the visitor's session.
+func seal(v frame.Visitor, text string) string {
+	mac := hmac.New(sha256.New, []byte("said "+v.CSRF))
+	_, _ = io.WriteString(mac, text) // never fails
+	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 func (d *operations) people(_ context.Context, r frame.Request) (frame.Page, error) {
@@ -140,7 +149,7 @@ func (d *operations) people(_ context.Context, r frame.Request) (frame.Page, err
 	}}
 	return frame.Page{
 		Lead:     "Only the owner makes and removes administrators. A removed person loses access at once, and their running work is stopped.",
-		Sections: []frame.Section{{Text: d.message(r), Forms: []frame.Form{add}, Table: t}, {Title: "By the settings", Table: settings}},
+		Sections: []frame.Section{{Text: message(r), Forms: []frame.Form{add}, Table: t}, {Title: "By the settings", Table: settings}},
 	}, nil
 }
 
@@ -180,5 +189,5 @@ func (d *operations) changeAccess(ctx context.Context, r frame.Request) (string,
 	if errors.Is(err, storage.ErrConflict) {
 		text, err = "That has just changed. Please look again.", nil
 	}
-	return d.messageURL(peopleView, text), err
+	return messageURL(r.Visitor, peopleView, text), err
 }

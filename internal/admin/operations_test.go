@@ -148,3 +148,39 @@ func TestAdministratorsDecideOnThePage(t *testing.T) {
 	next, _, _ = strings.Cut(next, `"`)
 	h.sees(h.ask("/admin/audit?after="+strings.ReplaceAll(next, "&amp;", "&"), nil), "telegram:109", "telegram:100")
 }
+
+// What became of a form is shown by whichever replica is asked for the next page, and in that session alone.
+func TestTheResultOfAFormIsShownByAnyReplica(t *testing.T) {
+	t.Parallel()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "test.db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	h, session := &house{t: t}, "token"
+	same := func(text string) string { return text }
+	replica := func() http.Handler {
+		views, err := admin.OperationsViews(admin.OperationsConfig{People: h, Approvals: h, Store: store, Redact: same, RedactCards: same})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler, err := frame.New(frame.Config{Views: views, Visitor: func(*http.Request) (frame.Visitor, bool) {
+			return frame.Visitor{Person: "telegram:1", CSRF: session}, true
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return handler
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/admin/people", strings.NewReader("user=telegram%3A2&do=remove"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	replica().ServeHTTP(w, r)
+	next := w.Header().Get("Location")
+	h.handler = replica()
+	h.sees(h.ask(next, nil), "Only my owner can remove an administrator.")
+	session = "another"
+	if strings.Contains(h.ask(next, nil), "Only my owner") {
+		t.Error("the address says the same to another person")
+	}
+}

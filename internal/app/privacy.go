@@ -45,6 +45,11 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Data: func(ctx context.Context, p person) (any, error) { return b.hooks.ByUser(ctx, p.User) },
 		},
 		{
+			Name: "sign-in", Forget: func(ctx context.Context, p person) error {
+				return b.signIn.SignOut(ctx, p.User, "sign-out (forgotten)")
+			},
+		},
+		{
 			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
 			Data: func(ctx context.Context, p person) (any, error) {
 				return b.tools.connections.ConnectedServices(ctx, p.User)

@@ -40,7 +40,7 @@ func (h *Hooks) runCommand(ctx context.Context, call bridge.CommandCall) (string
 	word, rest, _ := strings.Cut(strings.TrimSpace(call.Args), " ")
 	rest = strings.TrimSpace(rest)
 	switch {
-	case h.cfg.PublicURL == "":
+	case h.cfg.PublicURL == "" && word == "new":
 		return "Webhooks need a public address for me. My operator has to set `public_url` (`ONECLAW_PUBLIC_URL`).", nil
 	case !call.Direct && call.Role < toolgroups.RoleAdmin:
 		return "Sorry, in a shared chat /hook is for my administrators.", nil

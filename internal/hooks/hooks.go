@@ -33,7 +33,7 @@ type Config struct {
 	Store storage.KV
 	// SecretKey encrypts the hooks' secrets.
 	SecretKey []byte
-	// PublicURL is the external address. Without one there are no hooks.
+	// PublicURL is the external address. Without one no hooks are made.
 	PublicURL string
 	// Submit submits a task to the bridge.
 	Submit func(ctx context.Context, s bridge.Submission) error

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/bridge"
@@ -213,6 +214,55 @@ func TestASenderIsToldWhatWasNotKept(t *testing.T) {
 	}
 }
 
+// What a sender does, or a chat that is gone, is not told the operator as a store that is broken, nor for each post.
+func TestSendersCauseNoFloodOfErrors(t *testing.T) {
+	var log bytes.Buffer
+	d := newDoor(t, func(c *hooks.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	one := d.hook(ann, "one")
+	d.refuses(queue.ErrInvalid)
+	for n := range 3 {
+		d.post(one, "bearer", fmt.Sprint(n), "x")
+	}
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("a chat that is gone is logged %d times: %s", n, log.String())
+	}
+	log.Reset()
+	d.refuses(context.Canceled)
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, one.path, strings.NewReader("x"))
+	r.Header.Set("Authorization", "Bearer "+one.secret)
+	d.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	if log.Len() > 0 {
+		t.Errorf("a sender that hung up is logged: %s", log.String())
+	}
+}
+
+// slowBody arrives late.
+type slowBody struct{ *strings.Reader }
+
+func (b slowBody) Read(p []byte) (int, error) {
+	time.Sleep(8 * time.Second)
+	return b.Reader.Read(p)
+}
+
+func TestASlowBodyTakesNoTimeFromItsStoring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(t, func(c *hooks.Config) {
+			submit := c.Submit
+			c.Submit = func(ctx context.Context, s bridge.Submission) error { return errors.Join(ctx.Err(), submit(ctx, s)) }
+		})
+		one := d.hook(ann, "one")
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, one.path, slowBody{strings.NewReader("x")})
+		r.Header.Set("Authorization", "Bearer "+one.secret)
+		w := httptest.NewRecorder()
+		d.Handler().ServeHTTP(w, r)
+		if w.Code != http.StatusAccepted {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // TestWhatIsReceivedCannotEndItsOwnMarks: whoever writes the body does not know the mark.
 func TestWhatIsReceivedCannotEndItsOwnMarks(t *testing.T) {
 	d := newDoor(t)
@@ -304,9 +354,16 @@ func TestTheCommand(t *testing.T) {
 			t.Errorf("/hook %.40s: %q, want %q in it", c.args, got, c.says)
 		}
 	}
-	closed := newDoor(t, func(c *hooks.Config) { c.PublicURL = "" })
-	if got := closed.say(ann, "new x"); !strings.Contains(got, "ONECLAW_PUBLIC_URL") {
-		t.Errorf("without an address: %q", got)
+	d.cfg.PublicURL = ""
+	closed, err := hooks.New(d.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Hooks = closed
+	for args, says := range map[string]string{"new x": "ONECLAW_PUBLIC_URL", "remove deploy": "The webhook **deploy** is removed", "list": "**third**"} {
+		if got := d.say(ann, args); !strings.Contains(got, says) {
+			t.Errorf("without an address, /hook %s: %q, want %q in it", args, got, says)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 const Path = "/hook/"
 
 const (
-	// storeTimeout bounds how long a sender waits until its delivery is stored.
+	// storeTimeout bounds how long a sender waits until its delivery, which has arrived, is stored.
 	storeTimeout = 10 * time.Second
 	// maxDrained bounds the part of a too large body that is read and dropped, so that its sender
 	// reads the response.
@@ -69,7 +69,9 @@ func (h *Hooks) handleDelivery(w http.ResponseWriter, r *http.Request) {
 	}
 	told, is := errors.AsType[*refusedDelivery](err)
 	if !is {
-		h.logSeldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be stored", "err", err) })
+		if r.Context().Err() == nil { // else the sender has gone, or the bot ends
+			h.logSeldom("", func() { h.cfg.Logger.Error("deliveries to webhooks cannot be stored", "err", err) })
+		}
 		told = &refusedDelivery{http.StatusServiceUnavailable, 30 * time.Second, "I cannot store this now. Please post it again."}
 	}
 	if told.retryAfter > 0 {
@@ -82,9 +84,9 @@ func (h *Hooks) handleDelivery(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Hooks) accept(r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
-	defer cancel()
-	one, err := h.find(ctx, r.PathValue("id"))
+	finding, found := context.WithTimeout(r.Context(), storeTimeout)
+	one, err := h.find(finding, r.PathValue("id"))
+	found()
 	if errors.Is(err, storage.ErrNotFound) {
 		return &refusedDelivery{status: http.StatusNotFound, text: "There is no such webhook."}
 	}
@@ -113,11 +115,15 @@ func (h *Hooks) accept(r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	defer cancel()
 	switch err = h.cfg.Submit(ctx, s); {
 	case errors.Is(err, bridge.ErrBusy):
 		return &refusedDelivery{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
 	case errors.Is(err, queue.ErrInvalid):
-		h.cfg.Logger.Error("a webhook's chat cannot be reached", "hook", one.ID, "chat", one.Chat, "err", err)
+		h.logSeldom("chat of "+one.ID, func() {
+			h.cfg.Logger.Error("a webhook's chat cannot be reached", "hook", one.ID, "chat", one.Chat, "err", err)
+		})
 		return &refusedDelivery{status: http.StatusGone, text: "The chat of this webhook cannot be reached."}
 	}
 	return err
@@ -139,8 +145,8 @@ func (h *Hooks) readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// logSeldom calls write at most once per [warnEvery] for the hook with the id about, or for all hooks
-// if it is empty, because any sender can cause the line.
+// logSeldom calls write at most once per [warnEvery] for what the line is about, because any sender can
+// cause it.
 func (h *Hooks) logSeldom(about string, write func()) {
 	if _, told := h.warned.Get(about); told {
 		return

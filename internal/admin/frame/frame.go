@@ -178,6 +178,9 @@ func (f *Frame) serveForm(ctx context.Context, w http.ResponseWriter, r *http.Re
 	}
 	request.Form = r.PostForm
 	to, err := view.HandleForm(ctx, request)
+	if r.Context().Err() != nil {
+		return // the visitor has gone
+	}
 	if err != nil {
 		f.writeError(w, request.Visitor, view, err)
 		return

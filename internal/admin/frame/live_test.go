@@ -2,6 +2,7 @@ package frame_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -125,4 +126,23 @@ func TestPagesAreMadeOneAfterAnother(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who goes away while a form is handled is no error, which the overview would show for an hour.
+func TestWhoGoesAwayDuringAFormIsNoError(t *testing.T) {
+	var log strings.Builder
+	handler, err := frame.New(frame.Config{
+		Views:   []frame.View{{Show: func(context.Context, frame.Request) (frame.Page, error) { return frame.Page{}, nil }, HandleForm: func(ctx context.Context, _ frame.Request) (string, error) { return "", ctx.Err() }}},
+		Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, true },
+		Log:     slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, frame.Root, nil))
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", log.String())
+	}
 }

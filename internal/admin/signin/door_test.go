@@ -190,6 +190,9 @@ func TestALinkMakesOneSession(t *testing.T) {
 	ann.sees(http.StatusOK, "inside: telegram:1 Ann", "/admin/enter", url.Values{"token": {link}})
 	ann.sees(http.StatusOK, "inside: telegram:1 Ann", "/admin", nil)
 	ann.sees(http.StatusOK, "inside", "/admin/enter", url.Values{"token": {link}}) // the button, twice
+	next := h.link("telegram:1")
+	ann.sees(http.StatusOK, "inside", "/admin/enter", url.Values{"token": {next}}) // is signed in already
+	bob.sees(http.StatusNotFound, "This link has been used", "/admin/enter", url.Values{"token": {next}})
 	bob.sees(http.StatusNotFound, "This link has been used", "/admin/enter/"+link, nil)
 	bob.sees(http.StatusNotFound, "This link has been used", "/admin/enter", url.Values{"token": {link}})
 	bob.sees(http.StatusUnauthorized, "Sign in", "/admin/", nil)

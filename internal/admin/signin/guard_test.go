@@ -78,6 +78,7 @@ func TestPagesNeedAnAddress(t *testing.T) {
 		{"https://bot.example/path", "127.0.0.1:8787", "without a path", ""},
 		{"https://u:p@bot.example", "127.0.0.1:8787", "do not understand", ""},
 		{"https://Bot.example/", "0.0.0.0:8787", "https://bot.example/admin/enter/", "bot.example"},
+		{"https://bot.example:443", "0.0.0.0:8787", "https://bot.example/admin/enter/", "bot.example"},
 		{"https://bot.example:8443", "0.0.0.0:8787", "https://bot.example:8443/admin/enter/", "bot.example:8443"},
 		{"http://localhost:80", "0.0.0.0:8787", "http://localhost:80/admin/enter/", "127.0.0.1"},
 	} {

@@ -187,7 +187,11 @@ func (svc *Service) showLink(w http.ResponseWriter, r *http.Request) {
 func (svc *Service) useLink(w http.ResponseWriter, r *http.Request) {
 	link := r.PostForm.Get("token")
 	user, _, _ := splitToken(linkMark, link)
-	if s, err := svc.requestSession(r); err == nil && s.User == user { // the button was pressed twice
+	if s, err := svc.requestSession(r); err == nil && s.User == user { // is signed in, or pressed the button twice
+		if err := svc.dropLink(r.Context(), link); err != nil {
+			svc.writeError(w, err)
+			return
+		}
 		http.Redirect(w, r, Path, http.StatusSeeOther)
 		return
 	}

@@ -228,6 +228,18 @@ func (svc *Service) signIn(ctx context.Context, link, from string) (string, erro
 	return encodeToken(sessionMark, user, session), err
 }
 
+// dropLink uses a link up without a new session.
+func (svc *Service) dropLink(ctx context.Context, link string) error {
+	user, secret, _ := splitToken(linkMark, link)
+	return svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
+		if !one.matchesLink(secret, svc.cfg.Now()) {
+			return "", errUnchanged
+		}
+		one.Link, one.LinkUntil = "", time.Time{}
+		return "", nil
+	})
+}
+
 // findSession returns the session of a token; used reports whether the user caused
 // the request. If the user is no longer an administrator, all their sessions end.
 func (svc *Service) findSession(ctx context.Context, text string, used bool) (Session, error) {

@@ -39,8 +39,12 @@ func newSite(publicURL, listen string) site {
 	case strings.Trim(u.Path, "/") != "":
 		return site{closedReason: "My pages need their own host: an address without a path. " + howToOpen}
 	}
-	origin := u.Scheme + "://" + strings.ToLower(u.Host)
-	return site{baseURL: origin, publicHost: strings.ToLower(u.Host), origin: origin, secure: u.Scheme == "https"}
+	host, secure := strings.ToLower(u.Host), u.Scheme == "https"
+	if secure {
+		host = strings.TrimSuffix(host, ":443") // as browsers do
+	}
+	origin := u.Scheme + "://" + host
+	return site{baseURL: origin, publicHost: host, origin: origin, secure: secure}
 }
 
 // isLoopback reports whether host, without a port, is localhost or a loopback address.
