@@ -238,13 +238,10 @@ func TestSendersCauseNoFloodOfErrors(t *testing.T) {
 	}
 }
 
-// slowBody arrives late.
-type slowBody struct{ *strings.Reader }
+// bodyFunc is a body that a function reads.
+type bodyFunc func(p []byte) (int, error)
 
-func (b slowBody) Read(p []byte) (int, error) {
-	time.Sleep(8 * time.Second)
-	return b.Reader.Read(p)
-}
+func (f bodyFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestASlowBodyTakesNoTimeFromItsStoring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +250,11 @@ func TestASlowBodyTakesNoTimeFromItsStoring(t *testing.T) {
 			c.Submit = func(ctx context.Context, s bridge.Submission) error { return errors.Join(ctx.Err(), submit(ctx, s)) }
 		})
 		one := d.hook(ann, "one")
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, one.path, slowBody{strings.NewReader("x")})
+		text := strings.NewReader("x")
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, one.path, bodyFunc(func(p []byte) (int, error) {
+			time.Sleep(8 * time.Second)
+			return text.Read(p)
+		}))
 		r.Header.Set("Authorization", "Bearer "+one.secret)
 		w := httptest.NewRecorder()
 		d.Handler().ServeHTTP(w, r)
