@@ -143,17 +143,6 @@ func pauseBetweenRows(ctx context.Context, rows int) error {
 	return retry.Wait(ctx, batchPause)
 }
 
-// durationText formats a duration.
-func durationText(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return strconv.FormatInt(max(d, 0).Milliseconds(), 10) + " ms"
-	case d < 2*time.Minute:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
-	}
-	return d.Round(time.Second).String()
-}
-
 // formatCount formats a number with its unit.
 func formatCount(n int, one, many string) string {
 	if n == 1 {

@@ -219,7 +219,7 @@ func (p *page) turnCells(ctx context.Context, messages []agent.Message) ([]frame
 	number := func(n int) frame.Cell { return frame.Number(formatThousands(int64(n))) }
 	return []frame.Cell{
 		first, frame.Text(model), number(replies), number(tools), number(used.Input), number(used.Cached), number(used.Output),
-		frame.Number(durationText(end.Sub(messages[0].Time).Round(time.Millisecond))),
+		frame.Number(frame.DurationText(end.Sub(messages[0].Time).Round(time.Millisecond))),
 	}, nil
 }
 

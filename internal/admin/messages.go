@@ -190,7 +190,7 @@ func (p *page) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error
 	return []frame.Cell{
 		{Time: j.Closed, Link: frame.ViewURL(messageView, "key", j.Key())},
 		{Text: text, Mood: mood},
-		frame.Number(durationText(j.Closed.Sub(j.Accepted))),
+		frame.Number(frame.DurationText(j.Closed.Sub(j.Accepted))),
 		frame.Text(j.Message.Chat.String()), frame.Text(p.senderLabel(j)), reasonCell(j, failed),
 	}
 }

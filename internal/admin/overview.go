@@ -85,7 +85,7 @@ func (p *page) overview(ctx context.Context, r frame.Request) (frame.Page, error
 	sections := append([]frame.Section{verdict}, health...)
 	sections = append(sections,
 		plot("Messages by day", func(d day) float64 { return float64(d.tally.Messages) }, whole),
-		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return durationText(time.Duration(v * float64(time.Second))) }),
+		plot("Median response time by day", func(d day) float64 { return d.tally.Percentile(0.5).Seconds() }, func(v float64) string { return frame.DurationText(time.Duration(v * float64(time.Second))) }),
 		costByDay(used),
 		plot("Tool tokens saved by day (estimate)", func(d day) float64 { return float64(d.usage.SavedTokens()) }, whole),
 		frame.Section{Title: "By day", Text: []string{last.note}, Table: daysTable(last.days)},
@@ -152,7 +152,7 @@ func daysTable(days []day) *frame.Table {
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(d.name), number(int64(d.tally.Messages)), number(int64(d.tally.Answered)), failed,
-			frame.Number(durationText(d.tally.Percentile(0.5))), frame.Number(durationText(d.tally.Percentile(0.95))),
+			frame.Number(frame.DurationText(d.tally.Percentile(0.5))), frame.Number(frame.DurationText(d.tally.Percentile(0.95))),
 			number(d.usage.Calls), number(d.usage.Tokens()), frame.Number(costText(d.usage.Usage)), number(d.usage.SavedTokens()),
 		})
 	}

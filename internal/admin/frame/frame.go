@@ -117,9 +117,9 @@ func New(cfg Config) (*Frame, error) {
 	return f, nil
 }
 
-// Assets serves the style, the script and the icon, which contain no secrets, below Root +
+// assetServer serves the style, the script and the icon, which contain no secrets, below Root +
 // "assets/".
-func Assets() http.Handler {
+func assetServer() http.Handler {
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the folder is embedded
@@ -135,7 +135,7 @@ func Assets() http.Handler {
 func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, below := strings.CutPrefix(r.URL.Path, Root)
 	if strings.HasPrefix(path, "assets/") {
-		Assets().ServeHTTP(w, r)
+		assetServer().ServeHTTP(w, r)
 		return
 	}
 	visitor, ok := f.cfg.Visitor(r)
@@ -144,10 +144,6 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	view, known := f.views[path]
-	if r.URL.Path == strings.TrimSuffix(Root, "/") {
-		http.Redirect(w, r, Root, http.StatusSeeOther)
-		return
-	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if !below || !known || err != nil || len(r.URL.RawQuery) > maxQuery {
 		f.writeError(w, visitor, View{}, ErrNotFound)

@@ -111,7 +111,7 @@ func (s Steps) Boxes() []Box {
 		x := stepsLeft + one.From.Sub(from).Seconds()/whole*room
 		boxes[i] = Box{
 			X: svgNumber(x), Y: svgNumber(y + 5), Width: svgNumber(max(one.To.Sub(one.From).Seconds()/whole*room, 2)), Height: svgNumber(stepHeight - 8),
-			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + durationText(one.To.Sub(one.From)), TextX: "0", TextY: svgNumber(y + 16),
+			Kind: one.Kind, Label: one.Name, Title: one.Name + ": " + DurationText(one.To.Sub(one.From)), TextX: "0", TextY: svgNumber(y + 16),
 		}
 	}
 	return boxes
@@ -122,16 +122,16 @@ func (s Steps) Table() *Table {
 	from, _ := s.timeRange()
 	t := &Table{Name: "steps", Caption: s.Title, Columns: Columns("Step", "#After", "#Took", "What"), Collapsed: true}
 	for _, one := range s.Rows {
-		t.Rows = append(t.Rows, []Cell{Text(one.Name), Number(durationText(one.From.Sub(from))), Number(durationText(one.To.Sub(one.From))), Text(one.Note)})
+		t.Rows = append(t.Rows, []Cell{Text(one.Name), Number(DurationText(one.From.Sub(from))), Number(DurationText(one.To.Sub(one.From))), Text(one.Note)})
 	}
 	return t
 }
 
-// durationText formats a duration.
-func durationText(d time.Duration) string {
+// DurationText formats a duration; a negative one is 0.
+func DurationText(d time.Duration) string {
 	switch {
 	case d < time.Second:
-		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+		return strconv.FormatInt(max(d, 0).Milliseconds(), 10) + " ms"
 	case d < 2*time.Minute:
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 	}

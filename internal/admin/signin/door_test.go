@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/bridge"
 	"oneclaw/bridge/audit"
 	"oneclaw/internal/admin/signin"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
+	"oneclaw/toolgroups"
 )
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -145,13 +147,9 @@ func (b *browser) sees(status int, part, path string, form url.Values, change ..
 // link asks for one and returns its token.
 func (h *house) link(user string) string {
 	h.t.Helper()
-	link, err := h.Link(h.t.Context(), user, "Ann")
+	token, err := h.Commands()[0].Secret(h.t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{User: user}, UserName: "Ann"})
 	if err != nil {
 		h.t.Fatal(err)
-	}
-	_, token, ok := strings.Cut(link, "/admin/enter/")
-	if !ok {
-		h.t.Fatalf("the link is %s", link)
 	}
 	return token
 }

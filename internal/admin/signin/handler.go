@@ -100,7 +100,7 @@ func (svc *Service) requireSession(inside http.Handler) http.Handler {
 		case r.Method == http.MethodPost && !s.hasValidToken(r):
 			svc.writePage(w, http.StatusForbidden, pageData{Title: "Outdated page", Text: "This form does not belong to your session, so I did nothing. Please reload the page."})
 		default:
-			inside.ServeHTTP(w, r.WithContext(NewContext(r.Context(), s)))
+			inside.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, s)))
 		}
 	})
 }

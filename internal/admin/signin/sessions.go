@@ -175,15 +175,9 @@ func (svc *Service) writeRecord(ctx context.Context, one *adminRecord, action st
 	return nil
 }
 
-// Link creates the link of an administrator, which replaces the previous one.
-func (svc *Service) Link(ctx context.Context, user, name string) (string, error) {
-	ticket, err := svc.createTicket(ctx, user, name)
-	return svc.linkURL(ticket), err
-}
-
 func (svc *Service) linkURL(ticket string) string { return svc.site.baseURL + enterPath + "/" + ticket }
 
-// createTicket creates the last part of a link.
+// createTicket creates the last part of a link, which replaces the previous one.
 func (svc *Service) createTicket(ctx context.Context, user, name string) (string, error) {
 	secret := rand.Text()
 	err := svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
@@ -262,15 +256,14 @@ func (svc *Service) findSession(ctx context.Context, text string, used bool) (Se
 	if i < 0 {
 		return Session{}, errInvalid
 	}
-	found := one.Sessions[i]
-	if used && now.Sub(found.Seen) >= seenPrecision {
+	if used && now.Sub(one.Sessions[i].Seen) >= seenPrecision {
 		one.Sessions[i].Seen = now
 		// After a conflict another request of this minute has stored it.
 		if err := svc.writeRecord(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {
 			return Session{}, err
 		}
 	}
-	return Session{User: user, Name: one.Name, CSRF: hashSecret("csrf", secret), Since: found.Since, Until: found.Since.Add(SessionAge)}, nil
+	return Session{User: user, Name: one.Name, CSRF: hashSecret("csrf", secret)}, nil
 }
 
 // endSession ends the session of a token.

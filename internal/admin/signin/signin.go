@@ -92,8 +92,6 @@ type Session struct {
 	User, Name string
 	// CSRF is the token for the hidden field "csrf" of each form.
 	CSRF string
-	// Since is when the session began, Until when it ends at the latest.
-	Since, Until time.Time
 }
 
 type contextKey struct{}
@@ -102,11 +100,6 @@ type contextKey struct{}
 func FromContext(ctx context.Context) (Session, bool) {
 	s, ok := ctx.Value(contextKey{}).(Session)
 	return s, ok
-}
-
-// NewContext returns a context with a session, from which pages read it.
-func NewContext(ctx context.Context, s Session) context.Context {
-	return context.WithValue(ctx, contextKey{}, s)
 }
 
 // hashSecret returns the stored hash of a secret for a purpose.
