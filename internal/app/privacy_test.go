@@ -23,7 +23,7 @@ func TestForgetDeletesSignIns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	b, err := New(cfg, &database.Store{Store: store}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	b, err := New(t.Context(), cfg, &database.Store{Store: store}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestARestartSignsNobodyOut(t *testing.T) {
 		t.Fatalf("the link is answered with %d, %s", w.Code, w.Body)
 	}
 
-	b, err := New(cfg, &database.Store{Store: store}, log)
+	b, err := New(ctx, cfg, &database.Store{Store: store}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
