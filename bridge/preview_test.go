@@ -285,11 +285,11 @@ func TestALongAnswerKeepsItsButtonToTheEnd(t *testing.T) {
 	})
 }
 
-// press presses the button of the first message.
-func pressStop(p *growing, id string) chats.Message {
+// pressStop presses the button of the first message.
+func pressStop(p *growing) chats.Message {
 	p.platform.mu.Lock()
 	defer p.platform.mu.Unlock()
-	m := direct(id, p.sent[0].buttons[0][0].Data)
+	m := direct("p1", p.sent[0].buttons[0][0].Data)
 	m.Kind, m.TargetID = chats.KindPress, p.sent[0].id
 	return m
 }
@@ -304,7 +304,7 @@ func TestStopUnderAPreview(t *testing.T) {
 		})
 		r.accept(direct("1", "hello"))
 		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
-		press := pressStop(p, "p1")
+		press := pressStop(p)
 		r.accept(press)
 		p.until(t, "the end", func(all []sent) bool { return strings.Contains(all[0].text, "Stopped") && all[0].buttons == nil })
 		if got := p.toast(t, "p1"); got != "Stopped." {
@@ -340,7 +340,7 @@ func TestTheButtonToStopLeavesTheMessagesThatWait(t *testing.T) {
 				r.accept(direct("1", "hello"))
 				p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
 				r.accept(direct("2", "and this?"), direct("3", "and that?"))
-				press := pressStop(p, "p1")
+				press := pressStop(p)
 				if restart {
 					r.stop()
 					open := queue.Run{Job: queue.Job{Message: press, Kind: "stop-press", State: receipts.Open}}
@@ -375,7 +375,7 @@ func TestAnEditThatWaitsForAStoppedAnswer(t *testing.T) {
 		r.accept(direct("1", "hello"))
 		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
 		r.accept(edit(direct("1", ""), "hello, you"))
-		r.accept(pressStop(p, "p1"))
+		r.accept(pressStop(p))
 		p.until(t, "the line", func(all []sent) bool { return len(all) == 2 && strings.HasSuffix(all[0].text, "Stopped.") })
 		if got, want := p.texts(), []string{"one two\n\n⏹ Stopped.", "You changed a message that I did not answer. If you want an answer, please send it again as a new message."}; !slices.Equal(got, want) {
 			t.Errorf("there stands %q, want %q", got, want)
@@ -391,7 +391,7 @@ func TestStopUnderAPreviewAcrossARestart(t *testing.T) {
 		r, p := previewRig(t, words("one two three four five six"))
 		r.accept(direct("1", "hello"))
 		p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
-		press := pressStop(p, "p1")
+		press := pressStop(p)
 		r.restart()
 		r.accept(press)
 		r.closed(2)

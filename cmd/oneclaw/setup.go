@@ -136,26 +136,35 @@ func (q *questioner) askPlatforms(ctx context.Context, cfg *config.Config, file 
 	return nil
 }
 
+// chooseService asks for a model service, unless the settings have an address.
+func (q *questioner) chooseService(ctx context.Context, cfg *config.Config) (modelService, error) {
+	if cfg.Model.BaseURL != config.Default().Model.BaseURL {
+		q.printf("The language model is at %s (OPENAI_BASE_URL).\n", cfg.Model.BaseURL)
+		return modelService{address: cfg.Model.BaseURL, model: cfg.Model.Name, keySource: otherKey}, nil
+	}
+	var names []string
+	for _, s := range modelServices() {
+		names = append(names, s.name)
+	}
+	chosen, err := q.choose(ctx, "Which language model?", names)
+	if err != nil {
+		return modelService{}, err
+	}
+	at := modelServices()[slices.Index(names, chosen)]
+	if cfg.Model.Name != config.Default().Model.Name {
+		at.model = cfg.Model.Name
+	}
+	return at, nil
+}
+
 // askModel asks for a model service, its key and one of its models.
 func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
-	at := modelService{address: cfg.Model.BaseURL, model: cfg.Model.Name, keySource: otherKey}
-	if cfg.Model.BaseURL == config.Default().Model.BaseURL {
-		var names []string
-		for _, s := range modelServices() {
-			names = append(names, s.name)
-		}
-		chosen, err := q.choose(ctx, "Which language model?", names)
-		if err != nil {
-			return err
-		}
-		at = modelServices()[slices.Index(names, chosen)]
-		if cfg.Model.Name != config.Default().Model.Name {
-			at.model = cfg.Model.Name
-		}
-	} else {
-		q.printf("The language model is at %s (OPENAI_BASE_URL).\n", at.address)
+	at, err := q.chooseService(ctx, cfg)
+	if err != nil {
+		return err
 	}
-	key, offered, err := "", []string(nil), error(nil)
+	var key string
+	var offered []string
 	if at.name == otherAddress {
 		if at.address, err = q.ask(ctx, "Address, such as http://127.0.0.1:8080/v1", false, func(ctx context.Context, address string) (string, error) {
 			_, err := listModels(ctx, address, "")

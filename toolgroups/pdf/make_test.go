@@ -83,12 +83,12 @@ func text(lines ...string) paper {
 }
 
 // annotate adds an annotation that shows a line of text to every page. about has its other keys.
-func (p *paper) annotate(about, font, text string) {
+func (p *paper) annotate(about, text string) {
 	n := p.firstObject() + len(p.objects)
 	p.annotations += fmt.Sprintf("%d 0 R ", n)
 	p.objects = append(p.objects,
 		fmt.Sprintf("<< /Type /Annot /Rect [120 %d 320 %d] /AP << /N %d 0 R >> %s >>", 660-10*n, 680-10*n, n+1, about),
-		stream("/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /"+font+" >> >> >>",
+		stream("/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >>",
 			"BT /F1 12 Tf 2 4 Td ("+text+") Tj ET"))
 }
 

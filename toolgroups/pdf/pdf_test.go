@@ -183,10 +183,10 @@ func TestWhatWasFilledInIsText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})
 	p := text("Name", "Second page")
-	p.annotate("/Subtype /Widget /FT /Tx /T (name) /V (Ada Lovelace) /F 4", "Helvetica", "Ada Lovelace")
-	p.annotate("/Subtype /FreeText /Contents (typed) /F 4", "Helvetica", "typed onto it")
-	p.annotate("/Subtype /Widget /FT /Tx /T (no) /F 2", "Helvetica", "hidden")
-	p.annotate("/Subtype /Popup /F 4", "Helvetica", "popup")
+	p.annotate("/Subtype /Widget /FT /Tx /T (name) /V (Ada Lovelace) /F 4", "Ada Lovelace")
+	p.annotate("/Subtype /FreeText /Contents (typed) /F 4", "typed onto it")
+	p.annotate("/Subtype /Widget /FT /Tx /T (no) /F 2", "hidden")
+	p.annotate("/Subtype /Popup /F 4", "popup")
 	d.put(t, "form.pdf", p.bytes())
 	got := d.must(t, "pdf_extract_text", `{"path":"form.pdf"}`).Text
 	for _, want := range []string{"Name", "Ada Lovelace", "typed onto it", "Second page"} {
