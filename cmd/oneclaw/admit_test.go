@@ -55,6 +55,17 @@ func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
 	}
 }
 
+// forget has a person erase what is stored of them, in their direct chat.
+func (w *harness) forget(p *process, who int64) {
+	w.t.Helper()
+	w.say(who, "/forget", nil)
+	card := w.shownTo(p, who, "Shall I forget you?")
+	if _, err := w.telegram.Press(who, card.ID, who, button(w.t, card, "Forget me")); err != nil {
+		w.t.Fatal(err)
+	}
+	w.shownTo(p, who, "I have forgotten you")
+}
+
 // shownTo waits until somebody is shown a text by the bot, and returns the message.
 func (w *harness) shownTo(p *process, who int64, text string) telegram.Message {
 	w.t.Helper()
@@ -71,7 +82,7 @@ func (w *harness) shownTo(p *process, who int64, text string) telegram.Message {
 	return found
 }
 
-func button(t *testing.T, m telegram.Message, label string) string {
+func button(t testing.TB, m telegram.Message, label string) string {
 	t.Helper()
 	all := slices.Concat(m.Buttons...)
 	i := slices.IndexFunc(all, func(b telegram.Button) bool { return b.Text == label })

@@ -107,12 +107,7 @@ func TestNothingIsLeftThatATurnInAGroupAddsDuringForget(t *testing.T) {
 	bot := w.run()
 	say("remind me in 50 minutes to paint the heliotrope shed")
 	<-begun
-	w.say(ann, "/forget", nil)
-	card := w.shownTo(bot, ann, "Shall I forget you?")
-	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Forget me")); err != nil {
-		t.Fatal(err)
-	}
-	w.shownTo(bot, ann, "I have forgotten you")
+	w.forget(bot, ann)
 	close(free)
 	answered(bot, "I will remind you")
 	say("what time is it in tokyo?") // after the erasure
@@ -156,12 +151,7 @@ func TestFilesInTheStoreAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 	bot.kill(syscall.SIGTERM)
 	chunks("with the file", 1)
 	bot = w.run()
-	w.say(ann, "/forget", nil)
-	card := w.shownTo(bot, ann, "Shall I forget you?")
-	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Forget me")); err != nil {
-		t.Fatal(err)
-	}
-	w.shownTo(bot, ann, "I have forgotten you")
+	w.forget(bot, ann)
 	bot.kill(syscall.SIGKILL)
 	chunks("after /forget", 0)
 }
@@ -185,12 +175,7 @@ func TestFilesOfFormerTimesAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 		}
 	}
 	bot = w.run()
-	w.say(ann, "/forget", nil)
-	card := w.shownTo(bot, ann, "Shall I forget you?")
-	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Forget me")); err != nil {
-		t.Fatal(err)
-	}
-	w.shownTo(bot, ann, "I have forgotten you")
+	w.forget(bot, ann)
 	bot.kill(syscall.SIGKILL)
 	w.read(func(store storage.KV) {
 		for _, prefix := range []string{"files/owner/", "blob/data/"} {

@@ -28,17 +28,24 @@ func (u unhurried) Passages(ctx context.Context, owner string, q core.HistoryQue
 	return u.History.Passages(ctx, owner, q)
 }
 
-// TestSearchFindsWhatAFullScanFinds: records that are left out by their bytes are none that
-// would be found.
-func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
+// newTalk stores an empty conversation that began an hour ago.
+func newTalk(t *testing.T) (store *bolt.Store, c conversation.Conversation, begun time.Time) {
+	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	begun := time.Now().Add(-time.Hour)
-	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
+	begun = time.Now().Add(-time.Hour)
+	c = conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
 	put(t, store, "conversation/telegram:1/"+c.Log(), c)
+	return store, c, begun
+}
+
+// TestSearchFindsWhatAFullScanFinds: records that are left out by their bytes are none that
+// would be found.
+func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
+	store, c, begun := newTalk(t)
 	var records []storage.Record
 	for _, text := range []string{
 		"ÄPFEL und Birnen", "Zeile\nfünf", `a "quoted" word`, "<b>tag</b> & more", "300 K\u212Aelvin", "\u0130stanbul", "tab\tbed",
@@ -88,14 +95,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 // A result that the model is not shown any more is found; one that it still is shown is not, because it
 // sees that.
 func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	begun := time.Now().Add(-time.Hour)
-	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
-	put(t, store, "conversation/telegram:1/"+c.Log(), c)
+	store, c, begun := newTalk(t)
 	notes, err := memory.New(memory.Config{Store: store})
 	if err != nil {
 		t.Fatal(err)
@@ -123,14 +123,7 @@ func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
 }
 
 func TestAQuestionIsNotFoundByItsOwnTurn(t *testing.T) {
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	begun := time.Now().Add(-time.Hour)
-	c := conversation.Conversation{Owner: "telegram:1", Chat: chats.Chat{Platform: "telegram", ID: "1"}, Generation: 1, Title: "talk", StartedAt: begun}
-	put(t, store, "conversation/telegram:1/"+c.Log(), c)
+	store, c, begun := newTalk(t)
 	for at, ref := range []string{"telegram:1/6/text", question} {
 		data, err := json.Marshal(agent.Message{Role: agent.RoleUser, Time: begun, Ref: ref, Text: "the umbrella of " + ref})
 		if err == nil {
