@@ -13,7 +13,6 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/privacy"
@@ -270,29 +269,13 @@ func (in *intake) forgetStranger(ctx context.Context, j *queue.Run) (bool, error
 	if err := in.observer.Forget(ctx, m.SenderID()); err != nil {
 		return false, err
 	}
-	known, err := in.hasConversations(ctx, m.SenderID())
-	notice := "I have forgotten what I heard you say in groups. "
-	if known {
-		notice += "What you asked me while I could talk to you is still here, with what belongs to it. Ask an administrator to let you in once more: then /forget deletes all of it."
-	} else {
-		notice += "Your messages to me here are deleted within a week."
-	}
-	outbox.DeliveryOf(j).Notice = notice
-	return true, err
+	outbox.DeliveryOf(j).Notice = strangerForgotten
+	return true, nil
 }
 
-// hasConversations reports whether there are conversations in which a user, platform:id, has asked
-// something.
-func (in *intake) hasConversations(ctx context.Context, user string) (bool, error) {
-	own, err := conversation.Conversations(ctx, in.jobs.Store, user)
-	if len(own) > 0 || queue.IsDamaged(err) {
-		return true, nil
-	}
-	for _, askedErr := range conversation.AskedBy(ctx, in.jobs.Store, user) {
-		return askedErr == nil, errors.Join(err, askedErr)
-	}
-	return false, err
-}
+// strangerForgotten answers /forget of a stranger, who may be somebody who was removed.
+const strangerForgotten = "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week. " +
+	"If I could talk to you before, what you asked me then is still here, with what belongs to it: ask an administrator to let you in once more, then /forget deletes all of it."
 
 // enqueue stores a job, unless its event is stored already, and puts it into the queue.
 func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {

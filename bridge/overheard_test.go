@@ -123,7 +123,7 @@ func TestWhatIsOverheardGoesWithItsSpeaker(t *testing.T) {
 		r.stop()
 		r.cfg.Access.Allow = nil
 		r.start()
-		wantText(t, r.say(from("6", "6", "/forget"), 5), "I have forgotten what I heard you say in groups. What you asked me while I could talk to you is still here")
+		wantText(t, r.say(from("6", "6", "/forget"), 5), "If I could talk to you before, what you asked me then is still here")
 	})
 	t.Run("a stranger", func(t *testing.T) {
 		r, shown := overheard(t)

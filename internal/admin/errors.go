@@ -165,9 +165,15 @@ func (e *ErrorStore) prune(ctx context.Context) error {
 
 // Forget deletes the errors of a user, as platform:id, and of their direct chat.
 func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat) error {
+	senders := map[string]string{} // of the jobs that lines of the log name alone
+	for _, one := range e.Ring.Last() {
+		if _, known := senders[one.Job]; !known && one.User == "" && one.Job != "" {
+			senders[one.Job] = e.userOf(ctx, one.Job)
+		}
+	}
 	theirs := func(one telemetry.Error) bool {
 		chat, err := chats.ParseChat(chatOf(one))
-		return one.User == user || err == nil && chat.WithoutThread() == direct.WithoutThread() || strings.Contains(one.Details+" ", "="+user+" ")
+		return cmp.Or(one.User, senders[one.Job]) == user || err == nil && chat.WithoutThread() == direct.WithoutThread() || strings.Contains(one.Details+" ", "="+user+" ")
 	}
 	e.Ring.Drop(theirs)
 	if e.Ring != nil { // a line that names only the job gets its user when it is stored

@@ -109,10 +109,14 @@ func TestErrorsGo(t *testing.T) {
 	keepErrors(t, kept)
 	log.Error("still in memory", "user", "telegram:7")
 	log.Error("still in memory, in a group", "job", "telegram:-5/3/text")
+	log.Warn("a warning in a group", "job", "telegram:-5/3/text")
 	if err := kept.Forget(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "7"}); err != nil {
 		t.Fatal(err)
 	}
 	keepErrors(t, kept)
+	if last := ring.Last(); len(last) != 1 || last[0].Text != "of another" {
+		t.Errorf("after /forget there are in memory: %+v", last)
+	}
 	if n, all := count(); n != 1 || !strings.Contains(all, "of another") {
 		t.Errorf("after /forget there are %d: %s", n, all)
 	}
