@@ -240,7 +240,7 @@ func TestSettingTools(t *testing.T) {
 	if text := d.ok("get_config", args{"key": "routing"}); text != "routing = groups" {
 		t.Errorf("after the default: %s", text)
 	}
-	d.ok("set_config", args{"key": "default_agent", "value": "default"}, "default_agent has its default again: none")
+	d.ok("set_config", args{"key": "default_agent", "value": "default"}, "default_agent has its default again.")
 	d.fault("not_found", "set_config", args{"key": "theme_mode", "value": "default"}, "routing")
 	d.fault("not_found", "get_config", args{"key": "theme_mode"}, "default_agent, default_model, log_level, routing, time_zone")
 	d.fault("not_found", "set_config", args{"key": "theme_mode", "value": "dark"}, "routing")

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -45,7 +44,10 @@ func (f *Tools) setConfig(ctx context.Context, _ toolgroups.Call, in settingArgs
 			return "", err
 		}
 		value, err := f.cfg.Settings.Values.Get(ctx, in.Key)
-		return fmt.Sprintf("%s has its default again: %s.", in.Key, cmp.Or(value, "none")), err
+		if value == "" { // such as the host's time zone, which may have no name
+			return fmt.Sprintf("%s has its default again.", in.Key), err
+		}
+		return fmt.Sprintf("%s has its default again: %s.", in.Key, value), err
 	}
 	if err := f.cfg.Settings.Values.Set(ctx, in.Key, in.Value); err != nil {
 		return "", err
