@@ -246,7 +246,9 @@ func load(file string, environ []string) (Config, error) {
 		if err := DecodeConfig(data, &cfg); err != nil {
 			return cfg, fmt.Errorf("settings file %s: %w", file, err)
 		}
-		if slices.ContainsFunc(cfg.secrets(), func(secret string) bool { return secret != "" }) {
+		inFile := cfg
+		inFile.MCP.LookupEnv = func(string) (string, bool) { return "", false } // a variable's value is not in the file
+		if slices.ContainsFunc(inFile.secrets(), func(secret string) bool { return secret != "" }) {
 			cfg.SecretFile = file
 		}
 	case named:

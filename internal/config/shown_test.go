@@ -117,6 +117,33 @@ func TestTheKeyInTheAddressOfAServerIsNotShown(t *testing.T) {
 	hidden(t, "mails", got.Redact.MaskKnown("Post https://host.example/api/mcp/s/"+planted+"/mcp: no such host"))
 }
 
+// TestAFileThatNamesVariablesHasNoSecrets knows whether others may read the file.
+func TestAFileThatNamesVariablesHasNoSecrets(t *testing.T) {
+	t.Setenv("TICKETS_TOKEN", "from-the-environment")
+	for text, secret := range map[string]bool{
+		`url: https://a.example, headers: {Authorization: "Bearer ${TICKETS_TOKEN}"}`:          false,
+		`url: https://a.example, auth: oauth, client_id: a, client_secret: "${TICKETS_TOKEN}"`: false,
+		`command: a, pass_env: [TICKETS_TOKEN], env: {A_TOKEN: "${TICKETS_TOKEN}"}`:            false,
+		`url: https://a.example, headers: {Authorization: "Bearer of-the-file"}`:               true,
+		`command: a, env: {A_TOKEN: of-the-file, B_TOKEN: "${TICKETS_TOKEN}"}`:                 true,
+	} {
+		file := filepath.Join(t.TempDir(), "oneclaw.yaml")
+		if err := os.WriteFile(file, []byte("mcp: {servers: {tickets: {"+text+"}}}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := config.Load(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got.SecretFile != "") != secret {
+			t.Errorf("%s: the file with secrets is %q", text, got.SecretFile)
+		}
+		if said := "it is from-the-environment"; strings.Contains(text, "${") && got.Redact.MaskKnown(said) == said {
+			t.Errorf("%s: what the variable has is shown", text)
+		}
+	}
+}
+
 // shown looks at what is shown of settings.
 func shown(t *testing.T, what string, cfg config.Config) {
 	t.Helper()

@@ -137,24 +137,30 @@ var (
 )
 
 // Secrets returns the values that must never be shown: headers, client secrets, arguments and variables
-// whose name or value looks secret, with ${NAME} replaced, and parts of addresses that look secret.
+// whose name or value looks secret, with ${NAME} replaced, and parts of addresses that look secret. Values that name a variable that is not set
+// are left out.
 func (c Config) Secrets() []string {
 	lookup := c.LookupEnv
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
+	expand := func(value redact.Secret) string {
+		text, missing := expandVariables(value, lookup)
+		if missing != "" {
+			return ""
+		}
+		return text
+	}
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		s := c.Servers[name]
 		for _, value := range s.Headers {
-			value, _ := expandVariables(value, lookup)
-			out = append(append(out, value), strings.Fields(value)...)
+			out = append(append(out, expand(value)), strings.Fields(expand(value))...)
 		}
 		out = append(out, pathSecrets(s.URL)...)
-		secret, _ := expandVariables(s.ClientSecret, lookup)
-		out = append(append(out, secret), s.Args.secrets()...)
+		out = append(append(out, expand(s.ClientSecret)), s.Args.secrets()...)
 		for key, value := range s.Env {
-			if value, _ := expandVariables(value, lookup); secretNamePattern.MatchString(key) || looksSecret(value) {
+			if value := expand(value); secretNamePattern.MatchString(key) || looksSecret(value) {
 				out = append(out, value)
 			}
 		}
@@ -177,15 +183,18 @@ func looksSecret(value string) bool {
 		strings.ContainsFunc(value, unicode.IsLetter)
 }
 
-// pathSecrets returns the parts of an address's path that look secret: with some services the address is
-// the key.
+// wordsPattern matches names such as langgraph-101-course, which answers must be able to contain.
+var wordsPattern = regexp.MustCompile(`^(\pL+|\d+)([-_]+(\pL+|\d+))*$`)
+
+// pathSecrets returns the parts of an address's path that look secret and are not words: with some services
+// the address is the key.
 func pathSecrets(address string) (out []string) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil // refused elsewhere
 	}
 	for part := range strings.SplitSeq(u.Path, "/") {
-		if looksSecret(part) {
+		if looksSecret(part) && !wordsPattern.MatchString(part) {
 			out = append(out, part)
 		}
 	}

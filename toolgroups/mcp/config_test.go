@@ -88,3 +88,19 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		t.Errorf("secrets %q", got)
 	}
 }
+
+// TestANameInAnAddressIsNoSecret has keys beside it, which are.
+func TestANameInAnAddressIsNoSecret(t *testing.T) {
+	for part, secret := range map[string]bool{
+		"langgraph-101-course":                 false,
+		"2026_handbook_of_the_house":           false,
+		"pl4nted-secret-of-a-test":             true,
+		"3f2b8c1e-9a4d-4e2b-8c1d-0a9b8c7d6e5f": true,
+		"hidden1234567890":                     true,
+	} {
+		cfg := mcp.Config{Servers: map[string]mcp.Server{"x": {URL: "https://host.example/team/" + part + "/mcp"}}}
+		if got := strings.Join(cfg.Secrets(), " "); got != map[bool]string{true: part}[secret] {
+			t.Errorf("%s: secrets %q", part, got)
+		}
+	}
+}
