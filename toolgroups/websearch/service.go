@@ -209,13 +209,21 @@ func parseSearXNG(data []byte) ([]rawResult, error) {
 		return nil, errResponseFormat
 	}
 	if n := len(r.Unresponsive); len(*r.Results) == 0 && n > 0 {
-		return nil, fmt.Errorf("it found nothing, and %d of its search engines did not answer", n)
+		return nil, incompleteError(n)
 	}
 	var out []rawResult
 	for _, p := range *r.Results {
 		out = append(out, rawResult{p.Title, p.URL, p.Date, p.Content})
 	}
 	return out, nil
+}
+
+// incompleteError means that nothing was found, and that so many of the service's engines did not answer.
+// Others may have answered.
+type incompleteError int
+
+func (e incompleteError) Error() string {
+	return fmt.Sprintf("it found nothing, and %d of its search engines did not answer", int(e))
 }
 
 var errResponseFormat = errors.New("the response does not have the documented format")

@@ -116,6 +116,7 @@ func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (too
 			"'query' has %d characters and %d words; at most %d and %d are searched for. Use fewer words.", n, words, maxQuery, maxWords)
 	}
 	var failures []string
+	incomplete := false
 	for _, service := range s.cfg.Services {
 		pages, err := s.searchWith(ctx, call.Scope, service, q)
 		switch {
@@ -127,8 +128,15 @@ func (s *Search) search(ctx context.Context, call toolgroups.Call, q query) (too
 		if fault, ok := errors.AsType[*toolgroups.Error](err); ok {
 			return toolgroups.Result{}, fault
 		}
-		s.cfg.Logger.Warn("a search service failed", "service", service.Name, "err", err)
+		if _, ok := errors.AsType[incompleteError](err); ok {
+			incomplete = true // even a service in order often has an engine that does not answer
+		} else {
+			s.cfg.Logger.Warn("a search service failed", "service", service.Name, "err", err)
+		}
 		failures = append(failures, fmt.Sprintf("%s: %v", service.displayName(), err))
+	}
+	if incomplete {
+		return toolgroups.TextResult("Nothing was found for %q (%s). Try other words, or a longer time; or the search can be tried again later.", q.Text, strings.Join(failures, "; "))
 	}
 	return toolgroups.Result{}, toolgroups.Errorf(CodeUnavailable,
 		"The web cannot be searched now (%s). Tell the user so; the search can be tried again later.", strings.Join(failures, "; "))

@@ -1,10 +1,12 @@
 package websearch_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -182,7 +184,7 @@ func TestTheNextServiceIsAsked(t *testing.T) {
 }
 
 // SearXNG says with a status of 200 that the engines it asks refuse it.
-func TestAServerWhoseEnginesAreSilentHasNotSearched(t *testing.T) {
+func TestAServerWhoseEnginesAreSilentMayHaveMissedPages(t *testing.T) {
 	w := newWeb(t, emulator.Config{Pages: pages()})
 	w.Fail(websearch.SearXNG, emulator.Answer{Status: 200, Body: `{"query":"comet","results":[],"unresponsive_engines":[["google","CAPTCHA"],["brave","too many requests"]]}`})
 	w.cfg.Services = w.services(websearch.SearXNG, websearch.Brave)
@@ -190,9 +192,17 @@ func TestAServerWhoseEnginesAreSilentHasNotSearched(t *testing.T) {
 		t.Errorf("%q, %v", r.Text, fault)
 	}
 	w.cfg.Services = w.services(websearch.SearXNG)
-	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault == nil || !strings.Contains(fault.Message, "2 of its search engines did not answer") {
+	var log bytes.Buffer
+	w.cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault != nil || !strings.Contains(r.Text, "2 of its search engines did not answer). Try other words") || log.Len() > 0 {
+		t.Errorf("%q, %v, logged %s", r.Text, fault, &log)
+	}
+	w.Fail(websearch.Brave, emulator.Answer{Status: 503})
+	w.cfg.Services = w.services(websearch.SearXNG, websearch.Brave)
+	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault != nil || !strings.Contains(r.Text, "HTTP 503). Try other words") {
 		t.Errorf("%q, %v", r.Text, fault)
 	}
+	w.cfg.Services = w.services(websearch.SearXNG)
 	w.Fail(websearch.SearXNG, emulator.Answer{Status: 200, Body: `{"query":"comet","results":[{"title":"t","url":"https://a.example/"}],"unresponsive_engines":[["google","CAPTCHA"]]}`})
 	if r, fault := w.search(t, map[string]any{"query": "comet"}); fault != nil || len(r.Sources) != 1 {
 		t.Errorf("%q, %v", r.Text, fault)
