@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -255,6 +256,23 @@ func TestTurnsThatFailedArePlayed(t *testing.T) {
 				t.Errorf("%s at %s: %d requests, want %d", name, l.Provider, l.Requests, c.requests)
 			}
 		}
+	}
+}
+
+// Only what the recording explains ends a turn without an answer.
+func TestTurnsThatFailedHideNoError(t *testing.T) {
+	failed := bill.Conversation{Name: "telegram:1", Recorded: true, Turns: []bill.Turn{{User: "the tides?", Steps: []bill.Step{{Calls: []bill.Call{{Tool: "tides"}}}}}}}
+	if _, err := calculator(t, town(t)).Log(t.Context(), failed, search.RoutingGroups); err == nil || !strings.Contains(err.Error(), "cannot reach tides") {
+		t.Errorf("a tool that cannot be reached: %v", err)
+	}
+	failed.Turns[0].Steps[0].Calls[0].Tool = "weather_today"
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := calculator(t, town(t)).Log(ended, failed, search.RoutingGroups); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := calculator(t, town(t)).Log(t.Context(), failed, search.RoutingGroups); err != nil {
+		t.Errorf("as recorded: %v", err)
 	}
 }
 

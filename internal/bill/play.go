@@ -69,9 +69,9 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 			Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:1", Direct: true, Owner: "telegram:1", Session: c.Name, Role: toolgroups.RoleOwner},
 			Model: providerClient{s.client, table}, MaxRounds: math.MaxInt, // the conversation has an end
 		}) {
-			if err != nil && c.Recorded && turn.Answer == "" {
+			if c.Recorded && turn.Answer == "" && s.endsAsRecorded(err) {
 				s.player.err = nil
-				break // as it was recorded
+				break
 			}
 			if err != nil {
 				return recording{}, fmt.Errorf("bill: %s by %s, turn %d: %w", c.Name, mode, i+1, errors.Join(s.player.err, err))
@@ -92,6 +92,13 @@ func (b *Bill) play(ctx context.Context, c Conversation, mode search.Routing, ta
 		}
 	}
 	return rec, nil
+}
+
+// endsAsRecorded reports whether an error is that of a recorded turn without an answer: its steps are at
+// an end, or the agent has stopped it because its calls had failed too often.
+func (s *playback) endsAsRecorded(err error) bool {
+	failure, ok := errors.AsType[*agent.ModelError](err)
+	return ok && failure.Kind == agent.KindRounds || errors.Is(s.player.err, errNoAnswer)
 }
 
 // toolbox has the tools for playing conversations, one at a time.

@@ -114,13 +114,16 @@ func (p *player) splitChat(body []byte) (segments []segment, seen toolView, err 
 // plannedCall is a call as the model writes it.
 type plannedCall struct{ id, name, arguments string }
 
+// errNoAnswer ends a turn that has no answer in the conversation.
+var errNoAnswer = errors.New("bill: the turn has no answer")
+
 // nextReply returns the model's next reply: the answer, the calls of the step, or the calls that
 // make the tools of the step callable.
 func (p *player) nextReply(view toolView) (string, []plannedCall) {
 	turn := p.conversation.Turns[p.turn]
 	if p.step == len(turn.Steps) {
 		if turn.Answer == "" {
-			p.err = fmt.Errorf("bill: %s, turn %d: it has no answer", p.conversation.Name, p.turn+1)
+			p.err = errNoAnswer
 		}
 		return turn.Answer, nil
 	}
