@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -96,7 +97,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
-	removed, err := s.makeRoom(ctx, call.Owner, now, zone)
+	removed, err := s.makeRoom(ctx, call.Owner, zone)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -108,7 +109,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 
 // makeRoom ensures that an owner can have another task. At the limit it deletes the oldest one-time task
 // that has run, or else returns an error. It returns a sentence about the deleted task, if any.
-func (s *Schedule) makeRoom(ctx context.Context, owner string, now time.Time, zone *time.Location) (string, error) {
+func (s *Schedule) makeRoom(ctx context.Context, owner string, zone *time.Location) (string, error) {
 	tasks, err := s.Tasks(ctx, owner)
 	if err != nil || len(tasks) < s.cfg.MaxTasks {
 		return "", err
@@ -116,7 +117,7 @@ func (s *Schedule) makeRoom(ctx context.Context, owner string, now time.Time, zo
 	for _, old := range tasks {
 		deleted := false
 		_, err := s.modifyTask(ctx, owner, old.ID, func(t *Task) error {
-			if deleted = t.isOver(now, zone); deleted {
+			if deleted = t.isOver(zone); deleted {
 				return errRemoved
 			}
 			return errUnchanged
@@ -132,9 +133,12 @@ func (s *Schedule) makeRoom(ctx context.Context, owner string, now time.Time, zo
 		"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
 }
 
-// isOver reports whether a one-time task has run, and does not run again as it is.
-func (t *Task) isOver(now time.Time, zone *time.Location) bool {
-	return t.Plan.Kind == OneTime && !t.Enabled && t.Claimed == nil && !t.Plan.oneTimeMoment(t.Plan.ZoneOr(zone)).After(now)
+// isOver reports whether a one-time task has run at its moment, and does not run again as it is. One that
+// was disabled before its moment has not, and may still get a new date.
+func (t *Task) isOver(zone *time.Location) bool {
+	moment := t.Plan.oneTimeMoment(t.Plan.ZoneOr(zone))
+	return t.Plan.Kind == OneTime && !t.Enabled && t.Claimed == nil &&
+		slices.ContainsFunc(t.History, func(e Entry) bool { return e.Due.Equal(moment) })
 }
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }

@@ -215,23 +215,28 @@ func TestUpdateNamesWhatHasChanged(t *testing.T) {
 func TestATaskThatHasNoHourIsNotToldThatItHasTheHourAlready(t *testing.T) {
 	o := newOffice(t, "UTC")
 	id := o.make(`{"name":"n","prompt":"p","schedule_type":"cron","cron":"0 9 * * *"}`)
-	if text, err := o.run(ann, "update_scheduled_task", `{"task_id":"`+id+`","hour":10}`); err == nil || !strings.Contains(err.Message, "cron has no 'hour'") {
-		t.Errorf("%q, %+v", text, err)
+	for _, field := range []string{"hour", "minute"} {
+		if text, err := o.run(ann, "update_scheduled_task", `{"task_id":"`+id+`","`+field+`":10}`); err == nil || !strings.Contains(err.Message, "cron has no '"+field+"'") {
+			t.Errorf("%s: %q, %+v", field, text, err)
+		}
 	}
 }
 
 func TestATaskThatHasRunOnceMakesRoomForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOffice(t, "UTC", func(c *schedule.Config) { c.MaxTasks = 3 })
-		o.set("2026-06-10T05:00:00Z")
+		o := newOffice(t, "UTC", func(c *schedule.Config) { c.MaxTasks = 4 })
+		o.set("2026-06-10T04:30:00Z")
 		defer func() { o.stop() }()
 		once := `{"name":"%s","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":%d,"minute":0}`
 		o.make(fmt.Sprintf(once, "early", 6))
 		o.make(fmt.Sprintf(once, "late", 20))
 		paused := o.make(fmt.Sprintf(once, "paused", 21))
 		o.must("update_scheduled_task", `{"task_id":"`+paused+`","enabled":false}`)
+		over := o.make(fmt.Sprintf(once, "paused until it was over", 5))
+		o.must("update_scheduled_task", `{"task_id":"`+over+`","enabled":false}`)
+		o.set("2026-06-10T05:30:00Z")
 		if _, err := o.run(ann, "schedule_task", morning); err == nil || err.Code != "creation_failed" {
-			t.Errorf("nothing has run yet, and a fourth task is made: %+v", err)
+			t.Errorf("nothing has run yet, and a fifth task is made: %+v", err)
 		}
 		o.start()
 		pass(2 * time.Hour)
@@ -243,7 +248,7 @@ func TestATaskThatHasRunOnceMakesRoomForAnother(t *testing.T) {
 		for _, task := range o.tasks("fake:1") {
 			names = append(names, task.Name)
 		}
-		if slices.Sort(names); !slices.Equal(names, []string{"News", "late", "paused"}) {
+		if slices.Sort(names); !slices.Equal(names, []string{"News", "late", "paused", "paused until it was over"}) {
 			t.Errorf("tasks %q", names)
 		}
 	})

@@ -113,8 +113,10 @@ func (in updateInput) checkUnused(kind Kind) error {
 		field = "date"
 	case in.DayOfWeek != nil && *in.DayOfWeek != "" && kind != Weekly:
 		field = "day_of_week"
-	case (in.Hour != nil || in.Minute != nil) && !kind.hasTimeOfDay():
+	case in.Hour != nil && !kind.hasTimeOfDay():
 		field = "hour"
+	case in.Minute != nil && !kind.hasTimeOfDay():
+		field = "minute"
 	default:
 		return errUnchanged
 	}
