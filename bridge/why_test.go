@@ -249,7 +249,7 @@ func TestWhyOfAMessageWithoutAnAnswer(t *testing.T) {
 		"whose sender was removed":              {`"state":"barred"`, "Not answered: its sender may no longer talk to me."},
 	} {
 		r := newHarness(t, echo, clockAt)
-		receipt := fmt.Sprintf(`{"message":{"chat":{"platform":"fake","id":"g"},"id":"9","kind":"text","user":"2","text":"hello"},"seq":1,"accepted":"2026-11-21T10:00:00Z",%s}`, tt.receipt)
+		receipt := fmt.Sprintf(`{"message":{"chat":{"platform":"fake","id":"g"},"id":"9","kind":"text","user":"2","text":"hello"},"seq":1,"accepted":"2026-11-21T10:00:00Z","closed":"2026-11-21T10:00:00Z",%s}`, tt.receipt)
 		if _, err := r.cfg.Store.Put(t.Context(), "job/done/fake:g/9/text", []byte(receipt), storage.Absent); err != nil {
 			t.Fatal(err)
 		}

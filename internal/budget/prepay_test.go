@@ -62,7 +62,7 @@ func TestPrepaidCallsNeedABudget(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Prepay(gone, ann(), "m", budget.Usage{Calls: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := newBench(t, budget.Limits{}).Prepay(gone, ann(), "m", budget.Usage{Calls: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled call: %v", err)
 	}
 }
