@@ -83,7 +83,7 @@ var events = []event{
 			r.launch()
 		}
 		for _, r := range c.replicas {
-			r.bot.out.await(c.t, startedLine)
+			r.awaitStart()
 		}
 		return time.Now(), nothing
 	}},

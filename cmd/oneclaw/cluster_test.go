@@ -126,7 +126,7 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 		r.launch()
 	}
 	for _, r := range c.replicas {
-		starting.Go(func() { r.bot.out.await(t, startedLine) })
+		starting.Go(r.awaitStart)
 	}
 	starting.Wait()
 	var addresses []string
@@ -187,7 +187,18 @@ func (r *replica) launch() { r.bot = start(r.t, r.env, "run") }
 
 func (r *replica) restart() {
 	r.launch()
-	r.bot.out.await(r.t, startedLine)
+	r.awaitStart()
+}
+
+// awaitStart waits until the program serves. One that ended because its database did not answer in time
+// is started again, as a service manager does.
+func (r *replica) awaitStart() {
+	r.t.Helper()
+	for begun := time.Now(); !r.bot.out.awaitUnless(r.t, startedLine, r.bot.done); r.launch() {
+		if !strings.Contains(r.bot.out.String(), "cannot be reached") || time.Since(begun) > patience {
+			r.t.Fatalf("%s ended during its start: %s", r.name, tail(r.bot.out.String(), 4000))
+		}
+	}
 }
 
 func (r *replica) signal(s syscall.Signal) {

@@ -82,16 +82,24 @@ func newOutput() *output { return &output{changed: make(chan struct{})} }
 // await returns once the process has printed a text.
 func (o *output) await(t testing.TB, text string) {
 	t.Helper()
+	o.awaitUnless(t, text, nil)
+}
+
+// awaitUnless returns true once the process has printed a text, or false if it has ended without.
+func (o *output) awaitUnless(t testing.TB, text string, ended <-chan struct{}) bool {
+	t.Helper()
 	deadline := time.After(patience)
 	for {
 		o.mu.Lock()
 		there, changed := strings.Contains(o.buf.String(), text), o.changed
 		o.mu.Unlock()
 		if there {
-			return
+			return true
 		}
 		select {
 		case <-changed:
+		case <-ended:
+			return strings.Contains(o.String(), text)
 		case <-deadline:
 			t.Fatalf("%q was not printed: %s", text, tail(o.String(), 4000))
 		}
