@@ -157,10 +157,10 @@ func TestAConflictIsAsSafeAsAWrite(t *testing.T) {
 	t.Parallel()
 	own := ownServer(t)
 	at := own.Database(t)
-	s := open(t, postgres.Config{URL: at, Timeout: time.Second})
-	put(t, s, "before", "")
+	s, patient := open(t, postgres.Config{URL: at, Timeout: time.Second}), open(t, postgres.Config{URL: at})
+	put(t, patient, "before", "")
 	standby := own.Standby(t)
-	put(t, s, "replicated", "")
+	put(t, patient, "replicated", "")
 	if err := standby.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestAConflictIsAsSafeAsAWrite(t *testing.T) {
 		t.Fatalf("a write that the standby has not got: %v", unknown)
 	}
 	for err := storage.ErrNotFound; err != nil; {
-		if _, err = s.Get(t.Context(), key); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if _, err = patient.Get(t.Context(), key); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			t.Fatal(err)
 		}
 	}
