@@ -138,7 +138,7 @@ func TestTheReleaseThatWasMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs(t, version, bwrap, "--unshare-user", "--bind", root, "/", "--dev", "/dev", "--", "/oneclaw")
+		runs(t, version, bwrap, "--unshare-user", "--unshare-pid", "--bind", root, "/", "--dev", "/dev", "--proc", "/proc", "--", "/oneclaw")
 	}
 }
 
