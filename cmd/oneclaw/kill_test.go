@@ -349,7 +349,11 @@ func checkFlood(t complainer, answers []string, said int) (marks int) {
 		switch {
 		case marked && seen[text]:
 		case seen[text]:
-			t.Errorf("%q came twice without a mark", answer)
+			copies := slices.DeleteFunc(slices.Clone(answers), func(other string) bool {
+				all, _, _ := saidIn(other)
+				return strings.Join(all, joined) != text
+			})
+			t.Errorf("%q came twice without a mark: %q", answer, copies)
 		default:
 			for _, message := range messages {
 				if want := fmt.Sprint("message ", next); message != want {
