@@ -97,7 +97,8 @@ func (d *checker) checkFiles(_ context.Context) *doctor.Finding {
 	return doctor.OK("nobody else can read the settings, the secret key and the database")
 }
 
-// checkUser warns if doctor, and so perhaps the bot, runs as root: code that escapes from a sandbox would then control the host.
+// checkUser warns if doctor, and so perhaps the bot, runs as root: code that escapes from a sandbox would
+// then control the host.
 func (d *checker) checkUser(_ context.Context) *doctor.Finding {
 	if os.Geteuid() == 0 {
 		return doctor.Warn("this is root: if the bot runs as root too, a fault in a sandbox gives away the whole host: run it as a user of its own, who owns %s and nothing else", d.cfg.DataDir)

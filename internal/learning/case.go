@@ -89,7 +89,8 @@ func (u *Usage) Add(v Usage) {
 type Counts struct {
 	Cases int `json:"cases"`
 	// OptedOut counts cases left out because a user has opted out, NotNotified because their chat
-	// was not notified of exports when they were rated, Unusable because the conversation is damaged, gone or too large.
+	// was not notified of exports when they were rated, Unusable because the conversation is damaged, gone
+	// or too large.
 	OptedOut    int `json:"refused,omitempty"`
 	NotNotified int `json:"untold,omitempty"`
 	Unusable    int `json:"unfit,omitempty"`

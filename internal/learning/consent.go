@@ -89,26 +89,29 @@ func (c Consent) anyOptedOut(ctx context.Context, platform string) (bool, error)
 }
 
 func (c Consent) has(ctx context.Context, key string) (bool, error) {
-	_, err := c.Store.Get(ctx, key)
+	_, known, err := c.read(ctx, key)
+	return known, err
+}
+
+// read returns the value of a key, and false if it is not stored.
+func (c Consent) read(ctx context.Context, key string) (value string, known bool, err error) {
+	entry, err := c.Store.Get(ctx, key)
 	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
+		return "", false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read a consent: %w", err)
+		return "", false, fmt.Errorf("read a consent: %w", err)
 	}
-	return true, nil
+	return string(entry.Value), true, nil
 }
 
 // notifiedSince returns from when on the feedback in a chat may be exported, and false if none may.
 func (c Consent) notifiedSince(ctx context.Context, chat chats.Chat) (since time.Time, notified bool, err error) {
-	entry, err := c.Store.Get(ctx, notifiedPrefix+chat.WithoutThread().String())
-	if errors.Is(err, storage.ErrNotFound) {
-		return since, false, nil
+	at, known, err := c.read(ctx, notifiedPrefix+chat.WithoutThread().String())
+	if !known || err != nil {
+		return since, false, err
 	}
-	if err != nil {
-		return since, false, fmt.Errorf("read a consent: %w", err)
-	}
-	since, err = time.Parse(time.RFC3339, string(entry.Value))
+	since, err = time.Parse(time.RFC3339, at)
 	return since, err == nil, nil
 }
 

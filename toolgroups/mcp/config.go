@@ -137,8 +137,8 @@ var (
 )
 
 // Secrets returns the values that must never be shown: headers, client secrets, arguments and variables
-// whose name or value looks secret, with ${NAME} replaced, and parts of addresses that look secret. Values that name a variable that is not set
-// are left out.
+// whose name or value looks secret, with ${NAME} replaced, and parts of addresses that look secret. Values
+// that name a variable that is not set are left out.
 func (c Config) Secrets() []string {
 	lookup := c.LookupEnv
 	if lookup == nil {
@@ -155,7 +155,8 @@ func (c Config) Secrets() []string {
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		s := c.Servers[name]
 		for _, value := range s.Headers {
-			out = append(append(out, expand(value)), strings.Fields(expand(value))...)
+			value := expand(value)
+			out = append(append(out, value), strings.Fields(value)...)
 		}
 		out = append(out, pathSecrets(s.URL)...)
 		out = append(append(out, expand(s.ClientSecret)), s.Args.secrets()...)
