@@ -60,6 +60,8 @@ type platform struct {
 	admins  []string
 	// fail, if not nil, decides about a send: before it arrives, and after.
 	fail func(n int, arrived bool) error
+	// hold, if not nil, is where a send waits for a rate limit.
+	hold func()
 	run  func(ctx context.Context, in chats.Inbox) error
 }
 
@@ -84,7 +86,13 @@ func (p *platform) Render(markdown string) []chats.Part {
 	return parts
 }
 
-func (p *platform) Send(_ context.Context, to chats.Address, part chats.Part) (string, error) {
+func (p *platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
+	if p.hold != nil {
+		p.hold()
+		if err := chats.CheckPrecondition(ctx); err != nil {
+			return "", &chats.SendError{Outcome: chats.Later, Outage: true, Err: err}
+		}
+	}
 	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat, buttons: part.Buttons})
 }
 

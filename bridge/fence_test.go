@@ -235,6 +235,37 @@ func TestAStopThatIsAcceptedAfterATakeoverStops(t *testing.T) {
 	})
 }
 
+// A replica is paused while its answer waits for a rate limit, and goes on when its chat is another's, which has sent
+// the answer. The first copy has not left, so no other one comes behind the marked one.
+func TestAnAnswerThatWaitedUntilAfterATakeoverIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSleepers(t, echo)
+		owner, other := s.owner(t)
+		waiting, goOn := make(chan struct{}), make(chan struct{})
+		s.platform.hold = sync.OnceFunc(func() {
+			close(waiting)
+			<-goOn
+		})
+		s.several[owner].accept(in("7", "1", "one"))
+		<-waiting
+		s.platform.hold = nil
+		s.lives[owner].sleep()
+		pass(t, takeover)
+		close(goOn)
+		pass(t, 1)
+		s.wake(owner)
+		pass(t, 60)
+		s.several[other].accept(in("7", "2", "two"))
+		pass(t, 10)
+		shown := s.platform.shown()[1:]
+		if len(shown) != 2 || shown[0].text != "re: one" || !shown[0].repeat || shown[1].text != "re: two" {
+			t.Errorf("shown: %+v, want one marked answer to the first message, and one to the second", shown)
+		}
+		s.stop(t)
+	})
+}
+
 // A replica is paused before it stores a card, and goes on when its chat is another's: that one shows it.
 func TestACardOfAPausedReplicaIsShownByTheOther(t *testing.T) {
 	t.Parallel()

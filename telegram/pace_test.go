@@ -315,3 +315,34 @@ func TestNoSignWhileMessagesWait(t *testing.T) {
 		})
 	})
 }
+
+// TestTheOwnerIsCheckedAfterTheWait: another process answers while a message waits for flood control. The message
+// is not sent any more.
+func TestTheOwnerIsCheckedAfterTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := flooded(t, nil)
+		s.inject(t, emulator.Fault{Method: "sendMessage", Chat: s.ann, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 5})
+		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "first"}); err == nil {
+			t.Fatal("the flood is not there")
+		}
+		refused, errLost := time.Now(), errors.New("another process answers")
+		ctx := chats.WithPrecondition(t.Context(), func() error {
+			if time.Since(refused) < 3*time.Second {
+				return nil
+			}
+			return errLost
+		})
+		_, err := s.p.Send(ctx, to(s.ann, 0, 0), chats.Part{Text: "second"})
+		var failure *chats.SendError
+		if !errors.As(err, &failure) || failure.Outcome != chats.Later || !errors.Is(err, errLost) {
+			t.Errorf("Send = %v, want the error of the precondition", err)
+		}
+		if waited := time.Since(refused); waited < 5*time.Second {
+			t.Errorf("Send waited for %v, want the five seconds of the penalty", waited)
+		}
+		if got := s.answers(s.ann); len(got) != 0 {
+			t.Errorf("there stands %+v", got)
+		}
+	})
+}

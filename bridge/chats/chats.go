@@ -162,7 +162,8 @@ type Platform interface {
 	// Render turns an answer in Markdown into the parts to send, each within the platform's limits and
 	// with room for [RepeatNotice].
 	Render(markdown string) []Part
-	// Send sends one part and returns the platform's id of the new message. Errors are *[SendError].
+	// Send sends one part and returns the platform's id of the new message. Errors are *[SendError]. It sends
+	// nothing if the precondition of ctx fails; see [WithPrecondition].
 	Send(ctx context.Context, to Address, part Part) (string, error)
 }
 

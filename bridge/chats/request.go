@@ -2,6 +2,7 @@ package chats
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -22,22 +23,47 @@ func FormLength(fields map[string]string, field, name string, size int64) int64 
 	return int64(body.Len()) + size
 }
 
+// WithPrecondition returns a context for calls that send something. Each of their requests is made only if
+// check returns nil right before it, after all waits; otherwise the call returns that error, wrapped.
+func WithPrecondition(ctx context.Context, check func() error) context.Context {
+	return context.WithValue(ctx, preconditionKey{}, check)
+}
+
+type preconditionKey struct{}
+
+// CheckPrecondition checks the precondition of a call; see [WithPrecondition]. A platform whose requests
+// do not pass [WatchBody] calls it right before each of them.
+func CheckPrecondition(ctx context.Context) error {
+	if check, ok := ctx.Value(preconditionKey{}).(func() error); ok {
+		return check()
+	}
+	return nil
+}
+
 // WatchBody sets begun once a part of a request's body may have been sent; until then the platform has
-// not acted on it. It also keeps the transport from replaying the request, so that nothing is sent twice
-// unnoticed.
+// not acted on it. It also checks the precondition of the call, and keeps the transport from replaying the
+// request, so that nothing is sent twice unnoticed.
 func WatchBody(req *http.Request, begun *atomic.Bool) {
 	if req.Body != nil && req.Body != http.NoBody {
-		req.Body, req.GetBody = watchedBody{req.Body, begun}, nil
+		check := func() error { return CheckPrecondition(req.Context()) }
+		req.Body, req.GetBody = watchedBody{req.Body, check, begun}, nil
 	}
 }
 
 type watchedBody struct {
 	io.ReadCloser
+	check func() error
 	begun *atomic.Bool
 }
 
-// Read records that the body is being read.
+// Read records that the body is being read. The transport reads it when it has a connection, and sends
+// nothing before that.
 func (b watchedBody) Read(p []byte) (int, error) {
-	b.begun.Store(true)
+	if !b.begun.Load() {
+		if err := b.check(); err != nil {
+			return 0, err
+		}
+		b.begun.Store(true)
+	}
 	return b.ReadCloser.Read(p)
 }

@@ -185,12 +185,12 @@ func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duratio
 	if w.stored == nil && (!w.tryBegin() || !w.store(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
-	if safe := w.previews.cfg.OwnsSafely; safe != nil && !safe(w.job) {
-		return previewPause // another process may own the chat
+	if w.checkOwnership() != nil {
+		return previewPause
 	}
 	show.Part.Buttons = w.stored.StopButtons()
 	next := *w.stored
-	call, cancel := context.WithTimeout(ctx, previewTimeout)
+	call, cancel := context.WithTimeout(chats.WithPrecondition(ctx, w.checkOwnership), previewTimeout)
 	defer cancel()
 	var err error
 	if next.ID == "" {
@@ -208,6 +208,14 @@ func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duratio
 		w.clearTyping = nil
 	}
 	return -1
+}
+
+// checkOwnership returns an error if another process may own the chat.
+func (w *livePreview) checkOwnership() error {
+	if safe := w.previews.cfg.OwnsSafely; safe != nil && !safe(w.job) {
+		return errMaybeLost
+	}
+	return nil
 }
 
 // tryBegin reports whether a preview may be shown. If so, it can no longer be withheld.

@@ -7,7 +7,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/internal/rescue"
 )
 
 // ReplacePreview makes the first part of an answer replace its preview. The stop button stays until the
@@ -51,9 +50,9 @@ func (s *Sender) finishPreview(ctx, patience context.Context, j *queue.Run, p *r
 		return err
 	}
 	if err = s.checkOwnership(j); err == nil {
-		call, cancel := context.WithTimeout(ctx, sendTimeout)
+		call, cancel := context.WithTimeout(s.withOwnership(ctx, j), sendTimeout)
 		defer cancel()
-		err = rescue.Do(func() error { return previewer.Finish(call, to, p.ReplacesID, p.Part) })
+		err = request(func() error { return previewer.Finish(call, to, p.ReplacesID, p.Part) })
 	}
 	k.report(probe, err)
 	failure, is := errors.AsType[*chats.SendError](err)

@@ -248,6 +248,7 @@ func (s *Sender) trySend(ctx, patience context.Context, j *queue.Run, p *receipt
 		return context.Cause(patience)
 	}
 	defer func() { <-s.sendSlots }()
+	ctx = s.withOwnership(ctx, j)
 	call, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	d := DeliveryOf(j)
@@ -258,7 +259,7 @@ func (s *Sender) trySend(ctx, patience context.Context, j *queue.Run, p *receipt
 	}
 	d.firstRecorded = false
 	to, id := Address(j), ""
-	err = rescue.Do(func() (err error) {
+	err = request(func() (err error) {
 		if p.File != nil {
 			id, err = s.sendFile(ctx, j, to, p.Part)
 		} else if d.Ephemeral {
@@ -268,10 +269,13 @@ func (s *Sender) trySend(ctx, patience context.Context, j *queue.Run, p *receipt
 		}
 		return err
 	})
-	if isPanic(err) {
+	switch {
+	case isPanic(err):
 		return err // the part may have arrived, as the record says
-	}
-	if err != nil {
+	case isLost(err):
+		p.State = receipts.PartPending
+		return err
+	case err != nil:
 		return s.recordFailure(ctx, j, p, toSendError(err))
 	}
 	p.State, p.ID, p.Error = receipts.PartSent, id, ""
@@ -284,6 +288,9 @@ func isPanic(err error) bool {
 	_, is := errors.AsType[*rescue.PanicError](err)
 	return is
 }
+
+// isLost reports whether a call ended because this process may no longer own the job.
+func isLost(err error) bool { return errors.Is(err, errMaybeLost) || errors.Is(err, queue.ErrLost) }
 
 // updateDestination updates the destination of a job's answer if its chat has moved.
 func (s *Sender) updateDestination(j *queue.Run) {
@@ -364,6 +371,29 @@ func (s *Sender) checkOwnership(j *queue.Run) error {
 	return errMaybeLost
 }
 
+// withOwnership returns ctx with the precondition that this process owns a job: it may lose the job while the
+// platform waits for a rate limit or a connection.
+func (s *Sender) withOwnership(ctx context.Context, j *queue.Run) context.Context {
+	if s.cfg.OwnsSafely == nil {
+		return ctx
+	}
+	owned := &queue.Run{Job: queue.Job{Message: j.Message, LeaseToken: j.LeaseToken}} // a request may outlast its call
+	return chats.WithPrecondition(ctx, func() error { return s.checkOwnership(owned) })
+}
+
+// request makes a call to a platform. If the precondition of withOwnership has kept it from a request, it
+// returns that error alone, which says nothing about the platform.
+func request(call func() error) error {
+	err := rescue.Do(call)
+	switch {
+	case errors.Is(err, queue.ErrLost):
+		return queue.ErrLost
+	case errors.Is(err, errMaybeLost):
+		return errMaybeLost
+	}
+	return err
+}
+
 // Edit edits messages in a chat, each to show its part. It retries until the platform has accepted or
 // refused each edit. After an outage of a day, the job becomes a dead letter. Edit is idempotent.
 func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []string, parts []receipts.Part) error {
@@ -397,10 +427,10 @@ func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, ch
 			k.report(probe, err)
 			return err
 		}
-		call, cancel := context.WithTimeout(ctx, sendTimeout)
-		err = rescue.Do(func() error { return editor.Edit(call, chats.Address{Chat: chat}, id, part) })
+		call, cancel := context.WithTimeout(s.withOwnership(ctx, j), sendTimeout)
+		err = request(func() error { return editor.Edit(call, chats.Address{Chat: chat}, id, part) })
 		cancel()
-		if isPanic(err) {
+		if isPanic(err) || isLost(err) {
 			k.report(probe, err)
 			return err
 		}

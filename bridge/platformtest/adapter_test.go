@@ -48,6 +48,7 @@ func bugs() map[string][]string {
 		"calls outages refused":                      {"Outage"},
 		"calls outages not sent":                     {"Outage"},
 		"never comes back from outages":              {"Outage"},
+		"checks no preconditions":                    {"OwnedElsewhere"},
 		"sends parts in another order":               {"LongAnswers"},
 		"cuts long answers off":                      {"LongAnswers"},
 		"sends long answers whole":                   {"LongAnswers"},
@@ -339,6 +340,9 @@ func (a *adapter) Send(ctx context.Context, to chats.Address, part chats.Part) (
 	if a.has("stands still in floods") {
 		a.still <- struct{}{}
 		defer func() { <-a.still }()
+	}
+	if err := chats.CheckPrecondition(ctx); err != nil && !a.has("checks no preconditions") {
+		return "", &chats.SendError{Outcome: chats.Later, Err: err}
 	}
 	a.m.change(func() { a.m.view.Sends++ })
 	text := noted(part)

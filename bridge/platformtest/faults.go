@@ -1,10 +1,14 @@
 package platformtest
 
 import (
+	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"oneclaw/bridge/chats"
 )
 
 func faultProperties() []property {
@@ -15,6 +19,7 @@ func faultProperties() []property {
 		{"FloodPasses", "An answer that hit a rate limit is sent automatically when the limit is over, without a mark.", testFloodPasses},
 		{"ServerError", "An answer that hit a server error is sent again, marked as a repeat, because it is unknown whether the first arrived.", testServerError},
 		{"Outage", "Nothing is lost in an outage: an interrupted answer is sent once more when the service is back, marked, and all others once, without a mark.", testOutage},
+		{"OwnedElsewhere", "An answer that another process may send by now is not sent, and that is no outage.", testOwnedElsewhere},
 	}
 }
 
@@ -93,6 +98,34 @@ func testOutage(t testing.TB, w *world) {
 	w.want(w.awaitSettled(other), reply("waits"))
 	if got := w.view().Sends; got != 6 {
 		t.Errorf("%d sends, want one for each message and one more", got)
+	}
+}
+
+func testOwnedElsewhere(t testing.TB, w *world) {
+	platform := w.harness.Adapter()
+	w.run(platform, newRecordingInbox())
+	place := w.open(Direct, w.harness.Member)
+	chat, err := chats.ParseChat(string(place))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(ctx context.Context) error {
+		_, err := platform.Send(ctx, chats.Address{Chat: chat}, platform.Render("an answer")[0])
+		return err
+	}
+	errElsewhere := errors.New("owned elsewhere")
+	err = send(chats.WithPrecondition(t.Context(), func() error { return errElsewhere }))
+	if !errors.Is(err, errElsewhere) {
+		t.Errorf("Send: %v, want the error of the precondition", err)
+	}
+	if shown := w.view().inPlace(place); len(shown) != 0 {
+		t.Errorf("shown: %q, want nothing", texts(shown))
+	}
+	if err := send(chats.WithPrecondition(t.Context(), func() error { return nil })); err != nil {
+		t.Errorf("Send with a precondition that holds: %v", err)
+	}
+	if shown := w.view().inPlace(place); len(shown) != 1 {
+		t.Errorf("shown: %q, want one answer", texts(shown))
 	}
 }
 

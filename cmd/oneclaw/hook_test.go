@@ -177,17 +177,19 @@ func hooked(answer string) string {
 // check finds what came twice without a mark, or should not have come, and counts the marks.
 func (p *poster) check(t complainer) (marks int) {
 	t.Helper()
-	seen := map[string]bool{}
+	unmarked := map[string]bool{}
 	for _, answer := range p.answers(p.who)[1:] { // the first is that to /hook new
 		text := hooked(answer)
 		marked := strings.Contains(answer, chats.RepeatNotice)
-		if n := 0; seen[text] && !marked {
+		if n := 0; !marked && unmarked[text] {
 			t.Errorf("%q came twice without a mark", text)
 		} else if _, err := fmt.Sscanf(text, "hooked %d", &n); err != nil || silent(n) {
 			t.Errorf("a webhook is answered with %q", answer)
 		}
-		if seen[text] = true; marked {
+		if marked {
 			marks++
+		} else {
+			unmarked[text] = true
 		}
 	}
 	return marks
