@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -99,6 +101,43 @@ func TestForgettingAPersonLeavesTheGroupsOfASharedChat(t *testing.T) {
 		if view := p.seen[len(p.seen)-1]; len(view) != 3 || view[0].Text != "Bob has his say" {
 			t.Errorf("the model is shown %+v", view)
 		}
+	})
+}
+
+// The receipt of a press is written after its effect, by then with the name of the user.
+func TestForgettingAPersonWaitsForTheirPresses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		closing, goOn := make(chan struct{}), make(chan struct{})
+		hold := sync.OnceFunc(func() {
+			close(closing)
+			<-goOn
+		})
+		r := newHarness(t, (&picky{}).think, cupboard(t, 4), func(cfg *bridge.Config) {
+			cfg.Store = &faulty{Store: cfg.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+				if slices.ContainsFunc(ops, func(op storage.Op) bool {
+					return op.Kind == storage.KindPut && op.Key == receipts.Prefix+"fake:g/p1/press"
+				}) {
+					hold()
+				}
+				return do()
+			}}
+		})
+		r.accept(group("1", "1", "hello"))
+		r.platform.wait(t, 1)
+		r.accept(group("2", "6", "/tools"))
+		panel := r.platform.wait(t, 2)[1]
+		load := pressOn(panel, "p1", "1", panel.button(t, "Group 2"))
+		load.UserName = "Secretary"
+		r.accept(load)
+		<-closing
+		r.accept(direct("3", "/forget"))
+		card := r.platform.wait(t, 3)[2]
+		r.accept(pressOn(card, "p2", "1", card.button(t, "Forget me")))
+		pass(t, 10)
+		close(goOn)
+		pass(t, 60)
+		r.wantNoSecrets()
 	})
 }
 

@@ -363,7 +363,7 @@ func (d *Eraser) openJobsBy(ctx context.Context, by string) iter.Seq2[*queue.Run
 }
 
 // checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error
-// while an earlier message of the sender in that chat is still open. For the job that erases
+// while an earlier message or press of the sender in that chat is still open. For the job that erases
 // tasks these are the tasks, otherwise the other messages. The job of the user's request waits for all
 // threads and tasks, whose tools may create more of the user's data; it delays no other user.
 func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
@@ -375,7 +375,8 @@ func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
 			return err
 		}
 		here := j.Message.Chat == by.Message.Chat && receipts.IsTask(j.Message) == (by.Message.Kind == KindEraseTasks)
-		if receipts.IsUserMessage(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
+		leavesReceipt := receipts.IsUserMessage(j.Message) || j.Message.Kind == chats.KindPress
+		if leavesReceipt && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
 			if d.cfg.Now().Sub(by.Accepted) < d.cfg.MaxWait {
 				return ErrNotYet
 			}
