@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -363,6 +364,16 @@ func (o *Observer) Prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	oldest := o.cfg.Now().Add(-MaxAge)
-	return o.remove(ctx, slices.DeleteFunc(all, func(one record) bool { return !one.Said.Time.Before(oldest) }))
+	kept, oldest := make(map[string]bool), o.cfg.Now().Add(-MaxAge)
+	old := slices.DeleteFunc(all, func(one record) bool {
+		keep := !one.Said.Time.Before(oldest)
+		if keep {
+			kept[strings.TrimSuffix(one.key, one.Said.ID)] = true
+		}
+		return keep
+	})
+	o.mu.Lock()
+	maps.DeleteFunc(o.sinceTrim, func(where string, _ int) bool { return !kept[where] })
+	o.mu.Unlock()
+	return o.remove(ctx, old)
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"oneclaw/internal/app"
@@ -13,12 +16,22 @@ func providerCommand(load cli.Loader) *cobra.Command {
 	command.AddCommand(&cobra.Command{
 		Use:   "key ID",
 		Short: "Store the API key of a provider, read from standard input",
-		Long: "Store the API key of a provider that was made in a chat. The key is read from standard input, " +
+		Long: "Store the API key of a provider that was made in a chat. The key is read from standard input, and a terminal does not show it, " +
 			"so that it stands in no chat, no history of commands and no list of processes. " +
 			"An empty line says that the provider wants no key. A bot that runs uses it at once.",
 		Args: cli.OneArgument,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			return app.SendKey(cmd.Context(), cfg, args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			in := cmd.InOrStdin()
+			if q := newQuestioner(in, cmd.ErrOrStderr()); q.terminal != nil {
+				q.printf("Key, which is not shown: ")
+				key, err := q.read(cmd.Context(), true)
+				q.printf("\n")
+				if err != nil {
+					return fmt.Errorf("read the key: %w", err)
+				}
+				in = strings.NewReader(key)
+			}
+			return app.SendKey(cmd.Context(), cfg, args[0], in, cmd.OutOrStdout())
 		}),
 	})
 	return command
