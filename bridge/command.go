@@ -182,7 +182,8 @@ func (b *Bridge) commandTable() []queue.Command {
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.forReceipt(r).policy().explainable }, IsAdmin: b.adminChecker.isBotAdmin, IsAnswering: b.queue.IsAnswering,
+		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.forReceipt(r).policy().explainable },
+		Listening: b.commands.listeningText, IsAdmin: b.adminChecker.isBotAdmin, IsAnswering: b.queue.IsAnswering,
 	}
 }
 
@@ -270,6 +271,7 @@ type commandRegistry struct {
 	jobs          queue.Store
 	scopeResolver *scopeResolver
 	adminChecker  *adminChecker
+	observer      *privacy.Observer
 	cards         *interact.Cards
 	files         queue.FileStore // nil for none
 
@@ -401,7 +403,7 @@ func (c *commandRegistry) help(_ context.Context, j *queue.Run, args string) (st
 	var text strings.Builder
 	text.WriteString("I answer your messages, and I have tools to get things done. I load the ones I need as we go.\n\n")
 	if !j.Message.Direct {
-		text.WriteString("Here I answer when I am mentioned or replied to.\n\n")
+		text.WriteString(c.listeningText(j.Message) + "\n\n")
 	}
 	admin := c.adminChecker.isBotAdmin(j.Message)
 	for _, info := range c.infos() {

@@ -23,6 +23,25 @@ func observeAnnouncement() string {
 		privacy.MaxShown, wording.RoughDuration(privacy.MaxAge))
 }
 
+// listeningText says which messages of the shared chat of a message the bot answers and keeps.
+func (c *commandRegistry) listeningText(m chats.Message) string {
+	// Where users reply in threads, the bot takes part in every thread in which it gets a message.
+	_, inThreads := c.platforms[m.Chat.Platform].(chats.ThreadReplier)
+	inThread := inThreads && m.Chat.Thread != ""
+	observed := c.observer.WantsAmbient(m.Chat)
+	text := "Here I answer messages that mention me or reply to me, and commands."
+	if inThread {
+		text = "In this thread I answer every message."
+	}
+	switch {
+	case observed:
+		text += fmt.Sprintf(" I also keep the last messages of this group that are not for me, for %s; /observe off ends that.", wording.RoughDuration(privacy.MaxAge))
+	case !inThread:
+		text += " I store others only if a message to me refers to them."
+	}
+	return text
+}
+
 // observe turns listening in a group on or off.
 func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string, error) {
 	m := j.Message

@@ -137,6 +137,53 @@ func TestWhyIsAboutThisChatAlone(t *testing.T) {
 	}
 }
 
+// threaded is a platform on which every message of a thread in which the bot takes part is for it.
+type threaded struct{ *platform }
+
+func (threaded) RepliesInThreads() {}
+
+// People are told what becomes of the messages of a group as it is there: with /observe on the bot keeps
+// what is not for it.
+func TestWhyAndHelpSayWhichMessagesOfAGroupAreKept(t *testing.T) {
+	const answers, drops, keeps, thread = "messages that mention me", "I store others only if", "I also keep the last", "In this thread I answer every message."
+	for name, tt := range map[string]struct {
+		before            []string
+		thread            string
+		says, saysNeither []string
+	}{
+		"unobserved":            {nil, "", []string{answers, drops}, []string{keeps, thread}},
+		"observed":              {[]string{"/observe on"}, "", []string{answers, keeps, "/observe off"}, []string{drops, thread}},
+		"not observed any more": {[]string{"/observe on", "/observe off"}, "", []string{answers, drops}, []string{keeps, thread}},
+		"in a thread":           {nil, "7", []string{thread}, []string{answers, drops, keeps}},
+		"in a thread, observed": {[]string{"/observe on"}, "7", []string{thread, keeps}, []string{answers, drops}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newHarness(t, echo, func(c *bridge.Config) {
+				c.Access.Admins, c.Platforms = []string{"fake:1"}, []chats.Platform{threaded{c.Platforms[0].(*platform)}}
+			})
+			for n, text := range append(tt.before, "/why", "/help") {
+				m := group(fmt.Sprint(n), "1", text)
+				if n >= len(tt.before) {
+					m.Chat.Thread = tt.thread
+				}
+				r.accept(m)
+				got := r.platform.wait(t, n+1)[n].text
+				if n < len(tt.before) {
+					continue
+				}
+				for _, want := range tt.says {
+					wantText(t, got, want)
+				}
+				for _, no := range tt.saysNeither {
+					if strings.Contains(got, no) {
+						t.Errorf("%s says %q", text, got)
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestWhyNamesTheReason(t *testing.T) {
 	gate := make(chan struct{})
 	begun := make(chan struct{}, 10)

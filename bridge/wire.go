@@ -193,7 +193,7 @@ func (b *Bridge) fillRest() {
 		now: cfg.Now, log: b.log,
 	}
 	*b.commands = commandRegistry{
-		platforms: b.platforms, store: b.store, jobs: b.jobs, scopeResolver: b.scopeResolver, adminChecker: b.adminChecker, cards: b.cards, files: cfg.Hooks.Files,
+		platforms: b.platforms, store: b.store, jobs: b.jobs, scopeResolver: b.scopeResolver, adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, files: cfg.Hooks.Files,
 	}
 	b.commands.setCommands(b.commandTable())
 	*b.workers = workerRegistry{

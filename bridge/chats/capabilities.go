@@ -23,7 +23,8 @@ type Editor interface {
 }
 
 // ThreadReplier is a platform whose messages do not say which message they answer: users reply to a
-// message in its thread.
+// message in its thread. In a thread in which the bot takes part, every message is for it, and messages
+// of other threads do not reach the bridge.
 type ThreadReplier interface {
 	// RepliesInThreads marks the platform. It does nothing.
 	RepliesInThreads()

@@ -36,6 +36,8 @@ type Explainer struct {
 	Jobs  queue.Store
 	// Explains reports whether to explain a job.
 	Explains func(*receipts.Receipt) bool
+	// Listening says which messages of the shared chat of a message the bot answers and keeps.
+	Listening func(chats.Message) string
 	// IsAdmin reports whether the sender of a message is also shown errors from sending, and where to
 	// find the cause of an incident.
 	IsAdmin func(chats.Message) bool
@@ -56,7 +58,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 	if last == nil {
 		text := "I have no message of the last week to explain here."
 		if !j.Message.Direct {
-			text += " In groups I only accept messages that mention me, reply to me, or are commands; I do not store the rest."
+			text += " " + e.Listening(j.Message)
 		}
 		return text, nil
 	}
