@@ -215,11 +215,9 @@ func (s *secretShape) appendMatches(text, literal string, spans []span) []span {
 	}
 }
 
-// cutMark follows results that tools have cut themselves, after one line break or several.
-const cutMark = "\n[cut: "
-
-// ellipses are what follows a shortened text.
-var ellipses = []string{"…", "...", cutMark}
+// ellipses are what follows a shortened text. The lines follow what tools have cut themselves, after one
+// line break or several.
+var ellipses = []string{"…", "...", "\n[cut: ", "\n[Cut: ", "\n[Truncated ", "\n[stderr]\n", "\n[killed: "}
 
 // findTruncated finds beginnings of secrets before an ellipsis: a program
 // that shortens a text may leave too little of a secret for its pattern.
@@ -232,7 +230,7 @@ func findTruncated(text string, begins func(word string) bool) (spans []span) {
 			}
 			end := at + i
 			at = end + len(ellipsis)
-			if ellipsis == cutMark {
+			if ellipsis[0] == '\n' {
 				end = len(strings.TrimRight(text[:end], "\n"))
 			}
 			from := end
