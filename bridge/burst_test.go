@@ -3,7 +3,9 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -251,6 +253,62 @@ func TestAnEditOfWhatWasStoppedIsNotCalledAnswered(t *testing.T) {
 		r.want(t, "Stopped. One waiting message was dropped.",
 			"You changed a message that I did not answer. If you want an answer, please send it again as a new message.")
 	})
+}
+
+// A message has an answer if one part of it stands there. The line about a failure is none.
+func TestAnEditIsToldWhetherItsMessageHasAnAnswer(t *testing.T) {
+	failing := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("x")})
+		}
+	}
+	refused := &chats.SendError{Outcome: chats.Refused, Err: errors.New("x")}
+	for name, tt := range map[string]struct {
+		think    thinker
+		fail     map[int]*chats.SendError
+		answered bool
+	}{
+		"answered":                  {answering("one"), nil, true},
+		"failed":                    {failing, nil, false},
+		"over the budget":           {broke, nil, false},
+		"one of two parts refused":  {answering("one\ftwo"), map[int]*chats.SendError{1: refused}, true},
+		"the only part was refused": {answering("one"), map[int]*chats.SendError{1: refused}, false},
+	} {
+		for _, when := range []string{"later", "meanwhile"} {
+			if when == "meanwhile" && tt.fail != nil {
+				continue // the edit is looked at before the platform's refusal is on disk
+			}
+			t.Run(name+", "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					began, end := make(chan struct{}, 1), make(chan struct{})
+					r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+						began <- struct{}{}
+						<-end
+						return tt.think(ctx, turn)
+					}, asking)
+					r.platform.fail = outcomes(tt.fail)
+					r.accept(direct("1", "x"))
+					<-began
+					if when == "meanwhile" {
+						r.accept(edit(direct("1", ""), "y"))
+						synctest.Wait()
+					}
+					close(end)
+					synctest.Wait()
+					pass(t, 1)
+					if when == "later" {
+						r.accept(edit(direct("1", ""), "y"))
+						synctest.Wait()
+					}
+					r.stop()
+					all := r.platform.texts()
+					if told := all[len(all)-1]; strings.Contains(told, "already answered") != tt.answered || strings.Contains(told, "did not answer") == tt.answered {
+						t.Errorf("there stands %q", all)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestPiecesAreOneMessage(t *testing.T) {

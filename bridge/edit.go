@@ -103,12 +103,25 @@ func (e *editHandler) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	}
 }
 
-// editedText is the answer to the first edit of an answered message, unansweredText to that of one whose
-// job ended otherwise.
+// editedText is the answer to the first edit of an answered message, unansweredText to that of one without
+// an answer.
 const (
 	editedText     = "You changed a message that I have already answered. If you want a new answer, please send it again as a new message."
 	unansweredText = "You changed a message that I did not answer. If you want an answer, please send it again as a new message."
 )
+
+// isAnswered reports whether a turn that is over has an answer of which at least a part arrived. The line
+// about a failure is no answer. The receipt of an answer is written later, that of a turn without one before
+// the next job runs.
+func isAnswered(r *receipts.Receipt) bool {
+	switch {
+	case r.Incident != "" || r.Turn.Refused:
+		return false
+	case r.Closed.IsZero() || r.State == receipts.Done:
+		return true
+	}
+	return r.State == receipts.Failed && slices.ContainsFunc(r.Answer.Parts, func(p receipts.Part) bool { return p.State == receipts.PartSent })
+}
 
 // notifyTooLate tells the sender, once for each message, that an edit came too late.
 func (e *editHandler) notifyTooLate(ctx context.Context, edit chats.Message, text string) error {
@@ -161,7 +174,7 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 		return err // the platform has delivered the edit again
 	}
 	switch {
-	case over && asked.State == receipts.Done:
+	case over && isAnswered(asked):
 		return e.notifyTooLate(ctx, edit, editedText)
 	case over:
 		return e.notifyTooLate(ctx, edit, unansweredText)
@@ -187,8 +200,7 @@ func (e *editHandler) handleMissed(ctx context.Context, edit chats.Message) erro
 	if err != nil && !queue.IsDamaged(err) {
 		return err
 	}
-	// The receipt of an answer is written later, that of a turn without one before the next job runs.
-	if err == nil && asked != nil && !asked.Closed.IsZero() && asked.State != receipts.Done {
+	if err == nil && asked != nil && !isAnswered(asked) {
 		text = unansweredText
 	}
 	return e.notifyTooLate(ctx, edit, text)
