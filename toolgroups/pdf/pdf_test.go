@@ -178,7 +178,6 @@ func TestExtractText(t *testing.T) {
 	}
 }
 
-// More than a result holds goes into a file that the result names.
 func TestWhatWasFilledInIsText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})
@@ -240,6 +239,7 @@ func TestAPageThatDoesNotFitIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
+// More than a result holds goes into a file that the result names.
 func TestExtractTextIntoFile(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})
@@ -309,9 +309,6 @@ func TestRenderPage(t *testing.T) {
 	}
 }
 
-// D-10: what a tool renders can be sent as an image.
-//
-// D10.
 func TestPagesOfFilesWithOneNameAreTwoPictures(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})
@@ -324,6 +321,9 @@ func TestPagesOfFilesWithOneNameAreTwoPictures(t *testing.T) {
 	}
 }
 
+// D-10: what a tool renders can be sent as an image.
+//
+// D10.
 func TestRenderedPageIsDelivered(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())
