@@ -287,11 +287,16 @@ func TestRenderPage(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			res := d.must(t, "pdf_render_page", tc.args)
-			if !strings.HasPrefix(res.Text, "Saved: pdf-renders/"+tc.file+"\nSize: "+tc.size+"\nFile size: ") {
-				t.Errorf("text %q", res.Text)
-			}
-			if len(res.Files) != 1 || res.Files[0].Path != "pdf-renders/"+tc.file {
+			if len(res.Files) != 1 {
 				t.Fatalf("files %v", res.Files)
+			}
+			// A folder of each picture is between the file's own folder and the name.
+			dir, name := filepath.Split(res.Files[0].Path)
+			if got := filepath.Join(filepath.Dir(filepath.Clean(dir)), name); got != filepath.Join("pdf-renders", tc.file) {
+				t.Errorf("the picture is %q", res.Files[0].Path)
+			}
+			if !strings.HasPrefix(res.Text, "Saved: "+res.Files[0].Path+"\nSize: "+tc.size+"\nFile size: ") {
+				t.Errorf("text %q", res.Text)
 			}
 			f, err := os.Open(filepath.Join(d.dir, res.Files[0].Path))
 			if err != nil {
@@ -309,15 +314,28 @@ func TestRenderPage(t *testing.T) {
 	}
 }
 
-func TestPagesOfFilesWithOneNameAreTwoPictures(t *testing.T) {
+func TestARenderedPageReplacesNoOtherPicture(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, pdf.Config{})
-	d.put(t, "old/x.pdf", numbered(1).bytes())
-	d.put(t, "new/x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())
-	before := d.must(t, "pdf_render_page", `{"path":"old/x.pdf","page":1}`).Files
-	after := d.must(t, "pdf_render_page", `{"path":"new/x.pdf","page":1}`).Files
-	if len(before) != 1 || len(after) != 1 || before[0].Path == after[0].Path {
-		t.Errorf("files %v and %v", before, after)
+	for name, tc := range map[string]struct{ first, second string }{
+		"files with one name":    {`{"path":"old/x.pdf","page":1}`, `{"path":"new/x.pdf","page":1}`},
+		"two resolutions":        {`{"path":"x.pdf","page":1,"dpi":72}`, `{"path":"x.pdf","page":1,"dpi":300}`},
+		"a file that is new now": {`{"path":"x.pdf","page":1}`, `{"path":"x.pdf","page":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, pdf.Config{})
+			red := paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes()
+			d.put(t, "old/x.pdf", numbered(1).bytes())
+			d.put(t, "new/x.pdf", red)
+			d.put(t, "x.pdf", numbered(1).bytes())
+			before := d.must(t, "pdf_render_page", tc.first).Files
+			if tc.first == tc.second {
+				d.put(t, "x.pdf", red)
+			}
+			after := d.must(t, "pdf_render_page", tc.second).Files
+			if len(before) != 1 || len(after) != 1 || before[0].Path == after[0].Path {
+				t.Errorf("files %v and %v", before, after)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,8 @@ package pdf
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -192,8 +194,10 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	if pic.dpi < dpi {
 		size += fmt.Sprintf(" (not %d: the page is very large)", dpi)
 	}
-	// Files of one name in different folders have different pictures.
-	name := path.Join("pdf-renders", path.Dir(s.relPath), fmt.Sprintf("%s-page%d.png", s.baseName(), in.Page))
+	// Another resolution, and the page after a change of the file, are other pictures, and one turn may send
+	// both. The user sees the last part of the name.
+	sum := sha256.Sum256(pic.png)
+	name := path.Join("pdf-renders", path.Dir(s.relPath), hex.EncodeToString(sum[:])[:8], fmt.Sprintf("%s-page%d.png", s.baseName(), in.Page))
 	if _, err := files.Save(call.Scope, name, pic.png); err != nil {
 		return toolgroups.Result{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}
