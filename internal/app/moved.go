@@ -17,7 +17,8 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// movedFolder is where the files of a chat are put if the chat that continues it has files already.
+// movedFolder is where the files of a chat are put if the chat that continues it has files already. If that
+// name is taken, a number is behind it.
 const movedFolder = "before-the-move"
 
 // mover returns a function that moves the data of a chat to the chat that continues it. Telegram gives a
@@ -52,7 +53,7 @@ func mover(dir string, kept *storedFiles, m *memory.Memory, s *schedule.Schedule
 	}
 }
 
-// moveFiles renames a workspace, or moves it into the existing one.
+// moveFiles renames a workspace, or moves it into the existing one, where it replaces nothing.
 func moveFiles(from, to string) error {
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -60,7 +61,14 @@ func moveFiles(from, to string) error {
 	// Remove the target if it is an empty folder, so that the files need no folder of their own.
 	_ = os.Remove(to)
 	if _, err := os.Stat(to); err == nil {
-		to = filepath.Join(to, movedFolder)
+		folder := filepath.Join(to, movedFolder)
+		to = folder
+		for n := 2; ; n++ {
+			if _, err := os.Lstat(to); err != nil {
+				break
+			}
+			to = fmt.Sprintf("%s-%d", folder, n)
+		}
 	}
 	if err := os.Rename(from, to); err != nil {
 		return fmt.Errorf("move workspace: %w", err)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -99,5 +100,31 @@ func TestTheFilesOfAMovedChatDoNotReplaceOthers(t *testing.T) {
 		if data, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(data) != want {
 			t.Errorf("%s: %q (%v), want %q", name, data, err, want)
 		}
+	}
+}
+
+func TestTheFilesOfAMovedChatGoBesideWhatHasTheNameOfTheirFolder(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]func(taken string) error{
+		"a folder": func(taken string) error {
+			return errors.Join(os.Mkdir(taken, 0o700), os.WriteFile(filepath.Join(taken, "f"), []byte("earlier"), 0o600))
+		},
+		"a file": func(taken string) error { return os.WriteFile(taken, []byte("earlier"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+			err := errors.Join(os.Mkdir(from, 0o700), os.Mkdir(to, 0o700), os.WriteFile(filepath.Join(from, "f"), []byte("mine"), 0o600),
+				takes(filepath.Join(to, movedFolder)), takes(filepath.Join(to, movedFolder+"-2")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := moveFiles(from, to); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(filepath.Join(to, movedFolder+"-3", "f")); err != nil || string(data) != "mine" {
+				t.Errorf("the moved file: %q (%v)", data, err)
+			}
+		})
 	}
 }
