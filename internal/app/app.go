@@ -314,7 +314,8 @@ func (b *Bot) leaderCheck() func() bool {
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
 	return withStoredErrors(ctx, b.errors, func() error {
-		return runAll(ctx, b.bridge.Run, b.store.Upgrade, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.models.LogAdvice, b.releaseStartMemory)
+		abandoned := func(ctx context.Context) error { return database.RemoveAbandoned(ctx, b.dataDir) }
+		return runAll(ctx, b.bridge.Run, b.store.Upgrade, abandoned, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.models.LogAdvice, b.releaseStartMemory)
 	})
 }
 

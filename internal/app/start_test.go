@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -136,5 +139,33 @@ func TestChecksThatWereNotMadeAreNamed(t *testing.T) {
 	}
 	if last := found[len(found)-1]; last.Status != doctor.VerdictFail || !strings.Contains(last.Text, "oneclaw doctor") {
 		t.Errorf("the last finding is %+v", last)
+	}
+}
+
+func TestABotThatRunsDeletesWhatARestoreLeft(t *testing.T) {
+	t.Parallel()
+	cfg, log := config.Default(), slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.DataDir = t.TempDir()
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, database.Name), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	b, err := New(t.Context(), cfg, &database.Store{Store: store}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	left, then := filepath.Join(cfg.DataDir, ".restore-1"), time.Now().Add(-2*time.Hour)
+	if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, then, then)); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := b.Run(ended); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy is there (%v)", err)
 	}
 }

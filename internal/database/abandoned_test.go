@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/storage"
@@ -49,7 +51,7 @@ func TestWhatAKilledCommandLeftIsDeleted(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := hidden(at.Dir), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".oneclaw-export-1", ".oneclaw-export-1.new", ".restore-1.new"}; !slices.Equal(got, want) {
+	if got, want := hidden(at.Dir), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".oneclaw-export-1.new", ".restore-1.new"}; !slices.Equal(got, want) {
 		t.Errorf("a start leaves %q, want %q", got, want)
 	}
 	if _, err := Backup(t.Context(), at, filepath.Join(beside, "backup"), Options{}); err != nil {
@@ -108,5 +110,32 @@ func TestARestoreThatFailsSaysWhereTheFormerDatabaseIs(t *testing.T) {
 	cmd.Env = append(os.Environ(), smallDisk+"="+at.Dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// What a command was writing when it was killed was not old when the bot began.
+func TestABotThatRunsDeletesWhatAKilledCommandLeft(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		for _, name := range []string{".restore-1", ".oneclaw-backup-1", ".oneclaw-export-1", ".restore-2"} {
+			changed := now
+			if name == ".restore-2" {
+				changed = now.Add(30 * time.Minute) // a command writes to it
+			}
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, changed, changed)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 61*time.Minute)
+		defer cancel()
+		if err := RemoveAbandoned(ctx, dir); err != nil {
+			t.Error(err)
+		}
+	})
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != ".restore-2" {
+		t.Errorf("there are %v (%v)", left, err)
 	}
 }

@@ -32,8 +32,16 @@ const (
 	secretPattern  = ".secret-*"
 )
 
-// abandonedAge is the age from which a file that a command writes counts as incomplete: it was interrupted.
-const abandonedAge = time.Hour
+// abandonedPatterns are the names of the files that commands write in a data directory.
+var abandonedPatterns = []string{restorePattern, backupPattern, exportPattern}
+
+const (
+	// abandonedAge is the age from which a file that a command writes counts as incomplete: it was
+	// interrupted.
+	abandonedAge = time.Hour
+	// abandonedInterval is the time between two looks for such files.
+	abandonedInterval = 15 * time.Minute
+)
 
 const (
 	// startCheckTime bounds the check of the database at the start.
@@ -109,8 +117,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
-	removeAbandoned(cfg.Dir, restorePattern)
-	removeAbandoned(cfg.Dir, backupPattern)
+	for _, pattern := range abandonedPatterns {
+		removeAbandoned(cfg.Dir, pattern)
+	}
 	if cfg.Address.Shared() {
 		return openShared(ctx, cfg)
 	}
@@ -207,6 +216,23 @@ func checkNotTruncated(path string) error {
 func removeTemporary(dir string) {
 	for _, pattern := range []string{spoolPattern, secretPattern} {
 		removeOlder(dir, pattern, 0)
+	}
+}
+
+// RemoveAbandoned deletes what interrupted commands have left in a data directory until ctx ends, and
+// returns nil: these files hold the whole database, unencrypted, and a bot may run for months.
+func RemoveAbandoned(ctx context.Context, dir string) error {
+	tick := time.NewTicker(abandonedInterval)
+	defer tick.Stop()
+	for {
+		for _, pattern := range abandonedPatterns {
+			removeAbandoned(dir, pattern)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
 	}
 }
 
