@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -206,7 +207,15 @@ func (p *Platform) respond(ctx context.Context, channel string, fits func(shared
 	case address == "":
 		return false, nil
 	}
-	return true, p.api.postResponse(ctx, address, left, id, part, replace)
+	err = p.api.postResponse(ctx, address, left, id, part, replace)
+	if failure, is := errors.AsType[*chats.SendError](err); is && failure.Outcome == chats.Later {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.api.timeout)
+		defer cancel()
+		if err := p.invitations.GiveBack(ctx, channel, address); err != nil {
+			p.log.Warn("slack will accept one answer more than is counted", "channel", channel, "err", err)
+		}
+	}
+	return true, err
 }
 
 // postResponse posts a part to the address of an invitation. left is how many responses Slack accepts there
@@ -249,9 +258,15 @@ func (c *client) postResponse(ctx context.Context, address string, left int, id 
 		return &chats.SendError{Outcome: chats.Refused, Err: errors.New("slack: response_url is no address")}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	var begun atomic.Bool
+	chats.WatchBody(req, &begun)
 	resp, err := c.Do(req)
 	if err != nil {
-		return &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", c.CleanError(err))}
+		failure := &chats.SendError{Outcome: chats.Unknown, Err: fmt.Errorf("slack: respond: %w", c.CleanError(err))}
+		if !begun.Load() {
+			failure.Outcome = chats.Later // no outage, as the Web API has just answered
+		}
+		return failure
 	}
 	_ = resp.Body.Close() // only the status matters
 	if resp.StatusCode != http.StatusOK {

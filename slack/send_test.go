@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/internal/retry"
+	"oneclaw/slack/shared"
 )
 
 // C13; D16.
@@ -209,6 +211,73 @@ func TestCommandInAChannelWithoutTheBot(t *testing.T) {
 	if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "x"}); err == nil {
 		t.Error("answered a command that was not given")
 	}
+}
+
+// refusing refuses the connections to each response_url until refused has as many as it takes.
+type refusing struct {
+	http.Transport
+	takes, refused int
+}
+
+func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(req.URL.Path, "/commands/") && r.refused < r.takes {
+		r.refused++
+		return nil, errors.Join(errors.New("connection refused"), req.Body.Close())
+	}
+	return r.Transport.RoundTrip(req)
+}
+
+// A response that never left counts neither as sent nor as one of the five that Slack accepts.
+func TestAnswersThatDoNotReachTheResponseURLAreSentLater(t *testing.T) {
+	over := &refusing{takes: shared.MaxResponses + 1}
+	t.Cleanup(over.CloseIdleConnections)
+	f := setup(t, quick(), func(c *Config) { c.HTTPClient = &http.Client{Transport: over} })
+	to := f.commandWithoutTheBot()
+	for range over.takes {
+		var failure *chats.SendError
+		if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "you are Ann"}); !errors.As(err, &failure) || failure.Outcome != chats.Later || failure.Outage {
+			t.Errorf("Send without a connection = %+v, want it put off, and no outage of Slack's", err)
+		}
+	}
+	if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "you are Ann"}); err != nil {
+		t.Errorf("Send with a connection: %v", err)
+	}
+	if got := f.Messages(to.Chat.ID); len(got) != 1 || got[0].Text != "you are Ann" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// While the bot learns that it is not in the channel, another process takes the chat over.
+func TestAResponseThatAnotherProcessMayGiveIsNotGiven(t *testing.T) {
+	f := setup(t, quick(), nil)
+	to := f.commandWithoutTheBot()
+	checks, errElsewhere := 0, errors.New("owned elsewhere")
+	ctx := chats.WithPrecondition(t.Context(), func() error {
+		if checks++; checks == 1 {
+			return nil
+		}
+		return errElsewhere
+	})
+	if _, err := f.p.Send(ctx, to, chats.Part{Text: "you are Ann"}); !errors.Is(err, errElsewhere) {
+		t.Errorf("Send = %v, want the error of the precondition", err)
+	}
+	if got := f.Messages(to.Chat.ID); len(got) != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// commandWithoutTheBot runs the platform until it has accepted a command in a channel without the bot, and returns
+// where to answer it.
+func (f *fixture) commandWithoutTheBot() chats.Address {
+	f.t.Helper()
+	f.run()
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
+	channel := f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
+	if _, err := f.Command(channel, f.user, "/oneclaw", "whoami"); err != nil {
+		f.t.Fatal(err)
+	}
+	msg := f.in.wait(f.t, 1)[0]
+	return chats.Address{Chat: msg.Chat, ReplyTo: msg.ID}
 }
 
 // C12.

@@ -89,6 +89,19 @@ func (v *Invitations) Take(ctx context.Context, channel string, fits func(Invita
 	return address, left, err
 }
 
+// GiveBack returns a response that [Invitations.Take] took and that Slack did not get.
+func (v *Invitations) GiveBack(ctx context.Context, channel, address string) error {
+	return v.update(ctx, channel, func(list []Invitation) []Invitation {
+		for i, in := range slices.Backward(list) {
+			if in.Address == address {
+				list[i].Used--
+				return list
+			}
+		}
+		return nil // it has expired
+	})
+}
+
 // update replaces the list of a channel with the result of change, unless that is nil.
 func (v *Invitations) update(ctx context.Context, channel string, change func([]Invitation) []Invitation) error {
 	if v.kv == nil {
