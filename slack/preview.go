@@ -97,6 +97,9 @@ func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part
 	}
 	// A message of an earlier process may still be a stream.
 	if ending := v.platform.surface.End(ctx, to.Chat.ID, id); ending != nil {
+		if later := v.platform.sendError(to, ending); later.Outcome == chats.Later {
+			return later // a part sent now would stand behind the stream
+		}
 		v.platform.log.Warn("a stream may still be open", "chat", to.Chat.String(), "err", ending)
 	}
 	failure.MessageRemains = v.platform.surface.WasStream(id)

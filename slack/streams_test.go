@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -86,5 +87,30 @@ func TestChannelsAreEdited(t *testing.T) {
 	}
 	if m := f.message(f.channel, id); m.IsStreaming || len(m.Buttons) != 1 {
 		t.Errorf("there stands %+v", m)
+	}
+}
+
+// Slack refuses the edit of a preview, and then another process may own the chat. The preview may still be a stream of
+// an earlier process, so its part is not sent anew behind it.
+func TestAStreamThatAnotherProcessMayEndIsNotGivenUp(t *testing.T) {
+	f := setup(t, quick(), nil)
+	asked := f.say(f.dm, "tell", nil)
+	to := chats.Address{Chat: chatOf(f.dm, asked.TS)}
+	id, err := f.send(to.Chat, chats.Part{Text: "one two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "edit_window_closed"})
+	checks, errElsewhere := 0, errors.New("owned elsewhere")
+	ctx := chats.WithPrecondition(t.Context(), func() error {
+		if checks++; checks == 2 {
+			return errElsewhere // only for a moment
+		}
+		return nil
+	})
+	var failure *chats.SendError
+	err = f.p.Finish(ctx, to, id, chats.Part{Text: "one two three"})
+	if !errors.As(err, &failure) || failure.Outcome != chats.Later || !errors.Is(err, errElsewhere) {
+		t.Errorf("Finish = %v, want the error of the precondition", err)
 	}
 }
