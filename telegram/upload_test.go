@@ -215,3 +215,36 @@ func TestFileBeforeAnythingIsOut(t *testing.T) {
 		t.Errorf("%d files arrived", n)
 	}
 }
+
+// An upload may take minutes. If another process may own the chat in the middle of it, the rest is not sent, and a
+// file without its rest is not shown.
+func TestTheOwnerIsCheckedWhileAFileIsSent(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			s := secureStage(t, protocol)
+			file := out("a.bin", "", bytes.Repeat([]byte("0123456789abcdef"), 1<<16))
+			checks, errLost := 0, errors.New("another process answers")
+			ctx := chats.WithPrecondition(t.Context(), func() error {
+				if checks++; checks < 12 { // the fields of the form are some parts, and the file is many
+					return nil
+				}
+				return errLost
+			})
+			_, err := s.p.SendFile(ctx, to(s.ann, 0, 0), file)
+			var got *chats.SendError
+			if !errors.As(err, &got) || got.Outcome != chats.Later || !errors.Is(err, errLost) {
+				t.Errorf("SendFile = %v, want the error of the precondition", err)
+			}
+			if n := len(s.answers(s.ann)); n != 0 {
+				t.Errorf("%d files arrived, want none", n)
+			}
+			ctx = chats.WithPrecondition(t.Context(), func() error { return nil })
+			if _, err := s.p.SendFile(ctx, to(s.ann, 0, 0), file); err != nil {
+				t.Errorf("SendFile with a precondition that holds: %v", err)
+			}
+			if n := len(s.answers(s.ann)); n != 1 {
+				t.Errorf("%d files arrived, want one", n)
+			}
+		})
+	}
+}

@@ -24,7 +24,8 @@ func FormLength(fields map[string]string, field, name string, size int64) int64 
 }
 
 // WithPrecondition returns a context for calls that send something. Each of their requests is made only if
-// check returns nil right before it, after all waits; otherwise the call returns that error, wrapped.
+// check returns nil right before it, after all waits, and before each part of a long one; otherwise the call
+// returns that error, wrapped.
 func WithPrecondition(ctx context.Context, check func() error) context.Context {
 	return context.WithValue(ctx, preconditionKey{}, check)
 }
@@ -41,8 +42,9 @@ func CheckPrecondition(ctx context.Context) error {
 }
 
 // WatchBody sets begun once a part of a request's body may have been sent; until then the platform has
-// not acted on it. It also checks the precondition of the call, and keeps the transport from replaying the
-// request, so that nothing is sent twice unnoticed.
+// not acted on it. It also keeps the transport from replaying the request, so that nothing is sent twice
+// unnoticed, and checks the precondition of the call before each part. If that fails, the request ends
+// there, and begun is reset: no platform acts on a body that is cut short.
 func WatchBody(req *http.Request, begun *atomic.Bool) {
 	if req.Body != nil && req.Body != http.NoBody {
 		check := func() error { return CheckPrecondition(req.Context()) }
@@ -56,14 +58,17 @@ type watchedBody struct {
 	begun *atomic.Bool
 }
 
-// Read records that the body is being read. The transport reads it when it has a connection, and sends
-// nothing before that.
+// Read records that the body is being read. The transport reads it when it has a connection, and sends at
+// most the header before that, on which no platform acts. It may read a file for minutes. A read that
+// returns nothing is not checked: the transport makes one when it has sent the last byte.
 func (b watchedBody) Read(p []byte) (int, error) {
-	if !b.begun.Load() {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
 		if err := b.check(); err != nil {
+			b.begun.Store(false)
 			return 0, err
 		}
-		b.begun.Store(true)
 	}
-	return b.ReadCloser.Read(p)
+	b.begun.Store(true)
+	return n, err
 }

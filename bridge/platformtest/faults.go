@@ -19,7 +19,7 @@ func faultProperties() []property {
 		{"FloodPasses", "An answer that hit a rate limit is sent automatically when the limit is over, without a mark.", testFloodPasses},
 		{"ServerError", "An answer that hit a server error is sent again, marked as a repeat, because it is unknown whether the first arrived.", testServerError},
 		{"Outage", "Nothing is lost in an outage: an interrupted answer is sent once more when the service is back, marked, and all others once, without a mark.", testOutage},
-		{"OwnedElsewhere", "An answer that another process may send by now is not sent, and that is no outage.", testOwnedElsewhere},
+		{"OwnedElsewhere", "An answer that another process may send by now is not sent.", testOwnedElsewhere},
 	}
 }
 
