@@ -25,7 +25,8 @@ const (
 	overlap = 5 * time.Minute
 	// maxGap bounds the age of a fetched message.
 	maxGap = 24 * time.Hour
-	// Bounds of a search: conversations, threads, and messages in each.
+	// Bounds of a search: conversations, threads besides those that [shared.Progress] knows, and messages
+	// in each.
 	maxConversations = 200
 	maxThreads       = 100
 	maxMissed        = 500
@@ -87,10 +88,12 @@ func (r *receiver) backfill(ctx context.Context, since time.Time) error {
 			return fmt.Errorf("fetch messages of %s: %w", c.id, err)
 		}
 		found += n
-		for _, root := range roots {
-			if threads++; threads > maxThreads {
-				r.log.Warn("too many threads: messages may be missing", "searched", maxThreads)
-				break
+		for i, root := range roots {
+			if i >= len(live[c.id]) {
+				if threads++; threads > maxThreads {
+					r.log.Warn("too many threads: messages may be missing", "conversation", c.id, "searched", maxThreads)
+					break
+				}
 			}
 			n, err := r.fillThread(ctx, c, root, oldest)
 			if err != nil {
@@ -145,7 +148,7 @@ func (r *receiver) listConversations(ctx context.Context, live map[string][]stri
 }
 
 // fillConversation passes messages outside of threads to the inbox. It returns the threads to search:
-// the known ones, and those that began after oldest and have replies. n counts the messages.
+// first the known ones, then those that began after oldest and have replies. n counts the messages.
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
 	// Without Latest the pages would begin at the oldest message, and the bound would drop the newest.
 	latest := strconv.FormatInt(r.api.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
@@ -194,6 +197,9 @@ func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest 
 			}
 			n++
 		}
+	}
+	if params.Cursor != "" {
+		r.log.Warn("too many replies in one thread: some may be missing", "conversation", c.id, "thread", root, "fetched", n)
 	}
 	return n, nil
 }

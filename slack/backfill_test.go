@@ -242,6 +242,37 @@ func TestBackfillAfterARestart(t *testing.T) {
 	}
 }
 
+// Threads in which the bot takes part are searched however many there are.
+func TestBackfillSearchesAllThreadsOfTheBot(t *testing.T) {
+	f := start(t, deaf(), func(c *Config) { c.KV = &notes{} })
+	root := f.say(f.channel, "<@U0BOT> the first thread", nil)
+	f.acked(root)
+	for range maxThreads {
+		f.acked(f.say(f.channel, "<@U0BOT> another thread", nil))
+	}
+	f.lose()
+	f.say(f.channel, "a reply", &emulator.SayOptions{Thread: root.TS})
+	f.BreakSockets()
+	f.in.waitFor(t, "a reply")
+}
+
+func TestBackfillTellsOfAThreadWithTooManyReplies(t *testing.T) {
+	f := setup(t, quick(), nil)
+	f.p.progress.RecordAlive()
+	f.SetScopes("chat:write") // nothing is delivered
+	root := f.say(f.channel, "<@U0BOT> a thread", nil)
+	for i := range maxMissed + 2*missedPageSize {
+		f.say(f.channel, fmt.Sprint("reply ", i), &emulator.SayOptions{Thread: root.TS})
+	}
+	f.SetScopes(emulator.DefaultScopes()...)
+	f.run()
+	f.in.waitFor(t, fmt.Sprint("reply ", maxMissed+missedPageSize-2)) // the last of a page: the first has the root, too
+	f.stop()
+	if log := f.log.String(); !strings.Contains(log, "too many replies") {
+		t.Errorf("the log does not say that some are missing:\n%s", log)
+	}
+}
+
 func TestBackfillOnlyWhereSomethingMayBeMissing(t *testing.T) {
 	f := start(t, quick(), func(c *Config) { c.KV = &notes{} })
 	f.acked(f.say(f.dm, "the first start", nil))
