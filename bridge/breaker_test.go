@@ -260,53 +260,80 @@ func deadLetters(t *testing.T, r *harness) []queue.DeadLetter {
 	return all
 }
 
-// TestOnePoisonedAnswerHoldsUpNobody has the sends to one chat break each time,
-// after the message was shown: the other chats go on, and the copies are few.
+// TestOnePoisonedAnswerHoldsUpNobody has each send of one answer fail as in an outage, although the platform
+// says that it is well: the other chats go on, the copies are few, and after a day the answer is given up and
+// its chat goes on, too.
 //
 // Attack 02.
 func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		o := &outage{}
-		r := newHarness(t, echo, func(cfg *bridge.Config) {
-			o.platform, _ = cfg.Platforms[0].(*platform)
-			cfg.Platforms = []chats.Platform{poisoned{o}}
+	for _, c := range []struct {
+		name         string
+		outcome      chats.Outcome
+		least, most  int // copies in a day
+		longestDelay time.Duration
+	}{
+		{name: "after it is shown", outcome: chats.Unknown, least: 8, most: 38, longestDelay: 2 * time.Second},
+		{name: "before it is shown", outcome: chats.Later, longestDelay: maxOutagePause + time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &outage{}
+				r := newHarness(t, echo, func(cfg *bridge.Config) {
+					o.platform, _ = cfg.Platforms[0].(*platform)
+					cfg.Platforms = []chats.Platform{poisoned{o, c.outcome}}
+				})
+				r.accept(saidIn(0, 1, "poison"), saidIn(0, 2, "next"))
+				for n := range 100 {
+					begun := time.Now()
+					r.accept(saidIn(1, n, fmt.Sprint("message ", n)))
+					o.awaitIn(t, "1", n+1)
+					if took := time.Since(begun); took > c.longestDelay {
+						t.Errorf("answer %d took %s", n, took)
+					}
+					pass(t, 20*60)
+				}
+				all := o.in("0")
+				if n := len(all); n < 2 || !strings.Contains(all[n-2].text, "stopped trying") || all[n-1].text != "re: next" {
+					t.Fatalf("in the end there are %q", texts(all))
+				}
+				copies := all[:len(all)-2]
+				if n := len(copies); n < c.least || n > c.most {
+					t.Errorf("%d copies in a day", n)
+				}
+				for n, s := range copies {
+					if n > 0 && !s.repeat {
+						t.Errorf("a copy has no mark: %q", s.text)
+					}
+				}
+				if all := deadLetters(t, r); len(all) != 1 {
+					t.Errorf("set aside are %+v", all)
+				}
+				r.stop()
+			})
 		})
-		r.accept(saidIn(0, 1, "poison"))
-		for n := range 100 {
-			begun := time.Now()
-			r.accept(saidIn(1, n, fmt.Sprint("message ", n)))
-			o.awaitIn(t, "1", n+1)
-			if took := time.Since(begun); took > 2*time.Second {
-				t.Errorf("answer %d took %s", n, took)
-			}
-			pass(t, 20*60)
-		}
-		copies := o.in("0")
-		if n := len(copies); n < 10 || n > 40 {
-			t.Errorf("%d copies in a day", n)
-		}
-		for _, s := range copies[1:] {
-			if !s.repeat && !strings.Contains(s.text, "stopped trying") {
-				t.Errorf("a copy has no mark: %q", s.text)
-			}
-		}
-		if all := deadLetters(t, r); len(all) != 1 {
-			t.Errorf("set aside are %+v", all)
-		}
-		r.stop()
-	})
+	}
 }
 
-// poisoned breaks each send to the chat 0, after it is shown.
-type poisoned struct{ *outage }
+// maxOutagePause is how long a send waits at most where another one has failed.
+const maxOutagePause = 5 * time.Second
+
+// poisoned fails each send of one answer: after it is shown if the outcome is unknown, otherwise before.
+type poisoned struct {
+	*outage
+	outcome chats.Outcome
+}
 
 func (p poisoned) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
-	id, err := p.platform.Send(ctx, to, part)
-	if err == nil && to.Chat.ID == "0" && part.Plain == "" {
-		return "", &chats.SendError{Outcome: chats.Unknown, Err: errCut}
+	if part.Text != "re: poison" {
+		return p.platform.Send(ctx, to, part)
 	}
-	return id, err
+	if p.outcome == chats.Unknown {
+		if _, err := p.platform.Send(ctx, to, part); err != nil {
+			return "", err
+		}
+	}
+	return "", &chats.SendError{Outcome: p.outcome, Outage: p.outcome == chats.Later, Err: errCut}
 }
 
 // in returns what was sent to a chat.
@@ -428,6 +455,33 @@ func TestEditsWaitToo(t *testing.T) {
 		pass(t, 4*3600)
 		if got := o.texts(); len(got) != 1 || got[0] != "pressed" {
 			t.Errorf("shown are %q", got)
+		}
+		r.stop()
+	})
+}
+
+// An edit that fails as in an outage, although the platform says that it is well, is given up after a day.
+func TestOnePoisonedEditHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{outcome: chats.Later, pings: true}
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
+			o.platform, _ = cfg.Platforms[0].(*platform)
+			cfg.Platforms = []chats.Platform{editable{o}}
+			voting(&voter{})(cfg)
+		})
+		if err := r.bridge.Post(t.Context(), "k", direct("", "").Chat, vote()); err != nil {
+			t.Fatal(err)
+		}
+		card := o.wait(t, 1)[0]
+		o.begin(48 * time.Hour)
+		r.accept(pressOn(card, "p", "1", card.buttons[0][0].Data))
+		pass(t, 25*3600)
+		if all := deadLetters(t, r); len(all) != 1 {
+			t.Errorf("set aside are %+v", all)
+		}
+		if open := r.bridge.QueueStats().Open; open != 0 {
+			t.Errorf("%d jobs are open", open)
 		}
 		r.stop()
 	})

@@ -62,10 +62,15 @@ func (s *Sender) recordOutage(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
-// waitBeforeRetry waits before a part that the platform did not accept is sent once more.
-func (s *Sender) waitBeforeRetry(ctx context.Context, j *queue.Run, d time.Duration) error {
+// waitBeforeRetry waits before a part that the platform did not accept is sent once more. begun is when this
+// process began to send the part. The waits can all be short, so each attempt is followed by a look at the time.
+func (s *Sender) waitBeforeRetry(ctx context.Context, j *queue.Run, begun time.Time, d time.Duration) error {
 	if err := s.recordOutage(ctx, j); err != nil {
 		return err
+	}
+	now, w := s.cfg.Now(), DeliveryOf(j)
+	if w.DeadLetter == "" && now.Sub(w.OutageSince) >= deadLetterAfter && now.Sub(begun) >= lastChance {
+		return errOverdue
 	}
 	bounded, cancel := s.withOutageLimit(ctx, j)
 	defer cancel()

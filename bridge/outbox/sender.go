@@ -151,7 +151,7 @@ func (s *Sender) Deliver(ctx, patience context.Context, j *queue.Run) error {
 				continue
 			}
 			if tries == nil {
-				tries = &attempts{repeatPauses: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, s.cfg.MaxRetry)}
+				tries = &attempts{begun: s.cfg.Now(), repeatPauses: retry.New(minRetry, maxRepeatRetry), pauses: retry.New(minRetry, s.cfg.MaxRetry)}
 			}
 			if err = s.handleFailure(patience, j, p, tries, err); errors.Is(err, errOverdue) {
 				err = s.giveUp(ctx, j, i)
@@ -187,11 +187,12 @@ func (s *Sender) handleFailure(patience context.Context, j *queue.Run, p *receip
 		DeliveryOf(j).MovedTo = failure.MovedTo
 	}
 	s.cfg.Log.Warn("part not sent yet", "job", j.Key(), "state", p.State, "retry_after", failure.RetryAfter, "err", err)
-	return s.waitBeforeRetry(patience, j, wait)
+	return s.waitBeforeRetry(patience, j, tries.begun, wait)
 }
 
 // attempts counts the failed attempts to send one part.
 type attempts struct {
+	begun                time.Time // time of the first
 	unknown, other       int
 	ownFailures          int // failures that are not an outage of the platform
 	repeatPauses, pauses *retry.Backoff
@@ -417,7 +418,7 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []
 }
 
 func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
-	k := s.breakers[j.Message.Chat.Platform]
+	k, begun := s.breakers[j.Message.Chat.Platform], s.cfg.Now()
 	for pauses := retry.New(minRetry, s.cfg.MaxRetry); ; {
 		probe, err := s.awaitPlatform(ctx, j, k)
 		if err != nil {
@@ -444,7 +445,7 @@ func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, ch
 			s.cfg.Log.Warn("a message could not be edited", "job", j.Key(), "err", failure)
 			return nil
 		}
-		if err := s.waitBeforeRetry(ctx, j, pauseAfter(pauses, failure)); err != nil {
+		if err := s.waitBeforeRetry(ctx, j, begun, pauseAfter(pauses, failure)); err != nil {
 			return err
 		}
 	}
