@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -109,6 +110,27 @@ func TestFeedbackIsKeptWithTheReceipt(t *testing.T) {
 	if got, want := counted.feedback(), [3]int{2, 2, 4}; got != want {
 		t.Errorf("counted are %v, want %v", got, want)
 	}
+}
+
+// An answer that grows is stored by its preview and by its turn: neither loses what others store with it.
+func TestFeedbackOnAGrowingAnswerIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := previewRig(t, words("one two three four five six"))
+		r.accept(direct("1", "hello"))
+		all := p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "two") })
+		r.accept(chats.NewFeedback(chatOne, all[0].id, "1", chats.FeedbackGood, time.Unix(1, 0)))
+		p.until(t, "another update", func(all []sent) bool { return strings.Contains(all[0].text, "four") })
+		r.closed(1)
+		var closed receipts.Receipt
+		entry, err := r.cfg.Store.Get(t.Context(), receipts.Prefix+"fake:1/1/text")
+		if err == nil {
+			err = json.Unmarshal(entry.Value, &closed)
+		}
+		if good, bad := receipts.CountFeedback(closed.Turn.Feedback); err != nil || good != 1 || bad != 0 {
+			t.Errorf("%d and %d: %v", good, bad, err)
+		}
+		r.stop()
+	})
 }
 
 // A chat is told what comes of feedback once, also where it is not certain at first that it was.

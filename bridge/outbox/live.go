@@ -13,7 +13,6 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/markdown"
 	"oneclaw/internal/wording"
-	"oneclaw/storage"
 )
 
 // maxRendered bounds the rendered text, in bytes. One message holds less, and the rest is not shown.
@@ -38,8 +37,8 @@ type livePreview struct {
 
 	// Owned by the goroutine. End reads them after the goroutine has ended.
 	stored *Preview
-	rev    storage.Revision
-	shown  string // the text that is shown
+	record *queue.Run // the job's record as of the last write; nil before that
+	shown  string     // the text that is shown
 
 	changed    chan struct{} // holds a token after a new event
 	stop, done chan struct{}
@@ -256,11 +255,11 @@ func (w *livePreview) handleError(ctx context.Context, err error) time.Duration 
 func (w *livePreview) store(ctx context.Context, p *Preview) bool {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
 	defer cancel()
-	rev, err := setPreview(writing, w.previews.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)
+	record, err := setPreview(writing, w.previews.cfg.Jobs, w.job.Key(), w.job.LeaseToken, p)
 	if err != nil {
 		w.previews.cfg.Log.Warn("the state of a preview cannot be stored", "job", w.job.Key(), "err", err)
 	} else {
-		w.rev = rev
+		w.record = record
 	}
 	if err == nil || p == nil || p.ID != "" {
 		w.stored = p

@@ -92,7 +92,10 @@ func (d *PreviewTracker) Start(j *queue.Run) LivePreview {
 		}
 		close(w.stop)
 		<-w.done
-		DeliveryOf(j).Preview, j.Rev = w.stored, max(j.Rev, w.rev)
+		if w.record != nil && w.record.Rev > j.Rev {
+			j.Adopt(w.record) // with what others have stored before the preview's last write
+		}
+		DeliveryOf(j).Preview = w.stored
 	})}
 }
 

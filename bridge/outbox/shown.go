@@ -64,19 +64,19 @@ func StopToken(m chats.Message) string {
 }
 
 // setPreview stores the preview of an open job while its turn runs, if the job still has the lease token
-// holder. It returns the record's new revision. See [queue.Store.Refresh].
-func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (storage.Revision, error) {
+// holder. It returns the job as it is stored now. See [queue.Store.Refresh].
+func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (*queue.Run, error) {
 	for {
 		j, err := jobs.Load(ctx, key)
 		switch {
 		case err != nil:
-			return 0, err
+			return nil, err
 		case j == nil || j.LeaseToken != holder:
-			return 0, fmt.Errorf("%s: %w", key, queue.ErrLost)
+			return nil, fmt.Errorf("%s: %w", key, queue.ErrLost)
 		}
 		DeliveryOf(j).Preview = p
 		if err = jobs.Put(ctx, j); !errors.Is(err, storage.ErrConflict) {
-			return j.Rev, err
+			return j, err
 		}
 	}
 }

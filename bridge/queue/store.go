@@ -146,11 +146,16 @@ func (s Store) Refresh(ctx context.Context, j *Run) error {
 	case known == nil || known.LeaseToken != j.LeaseToken && known.Rev != j.Rev:
 		return fmt.Errorf("%s: %w", j.Key(), ErrLost)
 	}
+	j.Adopt(known)
+	return nil
+}
+
+// Adopt copies the revision of a job's record, and the fields that other goroutines store.
+func (j *Run) Adopt(known *Run) {
 	j.Rev, j.Joined = known.Rev, known.Joined
 	if work, ok := j.Work.(Adopter); ok {
 		work.Adopt(known.Work)
 	}
-	return nil
 }
 
 // Claim moves a job from another lease to this process's lease of the chat. It returns false if the job
