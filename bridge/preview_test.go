@@ -264,6 +264,33 @@ func TestTroubleWithAPreviewCostsNoAnswer(t *testing.T) {
 	}
 }
 
+// The end of a preview can be repeated, so it waits for a platform no longer than the next probe does.
+func TestAnAnswerTakesItsPreviewsPlaceSoonAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]chats.Outcome{"answers are lost": chats.Unknown, "nothing arrives": chats.Later} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p := previewRig(t, words("one two three"))
+				var over atomic.Bool
+				p.trouble = func(what string) error {
+					if what != "finish" || over.Load() {
+						return nil
+					}
+					return &chats.SendError{Outcome: outcome, Outage: outcome == chats.Later, Err: errCut}
+				}
+				r.accept(direct("1", "hello"))
+				pass(t, 20*60)
+				over.Store(true)
+				pass(t, 10)
+				if all := p.shown(); len(all) != 1 || all[0].text != "one two three" || all[0].buttons != nil || all[0].repeat {
+					t.Errorf("there stands %+v", all)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
 func TestALongAnswerKeepsItsButtonToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := previewRig(t, words("one two\fthree four\ffive"))

@@ -173,7 +173,7 @@ func (s *Sender) handleFailure(patience context.Context, j *queue.Run, p *receip
 	if !is {
 		return err
 	}
-	wait := tries.countFailure(failure)
+	wait := tries.countFailure(failure, p.ReplacesID != "")
 	switch {
 	case failure.Outcome == chats.Refused:
 		s.cfg.Log.Error("part refused by the platform", "job", j.Key(), "err", err)
@@ -198,12 +198,14 @@ type attempts struct {
 	repeatPauses, pauses *retry.Backoff
 }
 
-// countFailure counts a failed attempt, and returns how long to wait before the next.
-func (a *attempts) countFailure(failure *chats.SendError) time.Duration {
+// countFailure counts a failed attempt, and returns how long to wait before the next. isEdit says that the
+// part replaces another, and so cannot arrive twice.
+func (a *attempts) countFailure(failure *chats.SendError, isEdit bool) time.Duration {
 	switch {
 	case failure.Outcome == chats.Unknown:
-		a.unknown++
-		return a.repeatPauses.Next(failure.RetryAfter)
+		if a.unknown++; !isEdit {
+			return a.repeatPauses.Next(failure.RetryAfter)
+		}
 	case !failure.Outage:
 		if a.other++; failure.RetryAfter == 0 && failure.MovedTo == "" {
 			a.ownFailures++
