@@ -89,11 +89,19 @@ func (p *platform) Render(markdown string) []chats.Part {
 func (p *platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if p.hold != nil {
 		p.hold()
-		if err := chats.CheckPrecondition(ctx); err != nil {
-			return "", &chats.SendError{Outcome: chats.Later, Outage: true, Err: err}
-		}
+	}
+	if err := mayBeSent(ctx); err != nil {
+		return "", err
 	}
 	return p.show(sent{to: to, text: cmp.Or(part.Text, part.Plain), repeat: part.Repeat, buttons: part.Buttons})
+}
+
+// mayBeSent checks the precondition of a call.
+func mayBeSent(ctx context.Context) error {
+	if err := chats.CheckPrecondition(ctx); err != nil {
+		return &chats.SendError{Outcome: chats.Later, Outage: true, Err: err}
+	}
+	return nil
 }
 
 // Edit changes what is shown.

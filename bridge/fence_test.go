@@ -48,7 +48,7 @@ func newSleepers(t *testing.T, think thinker, change ...func(*bridge.Config)) *s
 	t.Helper()
 	s := &sleepers{platform: newPlatform()}
 	var store storage.Store
-	s.several = newSeveral(t, 2, think, append(change, func(cfg *bridge.Config) {
+	s.several = newSeveral(t, 2, think, append([]func(*bridge.Config){func(cfg *bridge.Config) {
 		if store == nil {
 			store = cfg.Store
 		}
@@ -70,7 +70,7 @@ func newSleepers(t *testing.T, think thinker, change ...func(*bridge.Config)) *s
 				return nil
 			},
 		}
-	})...)
+	}}, change...)...)
 	return s
 }
 
@@ -262,6 +262,40 @@ func TestAnAnswerThatWaitedUntilAfterATakeoverIsNotSent(t *testing.T) {
 		if len(shown) != 2 || shown[0].text != "re: one" || !shown[0].repeat || shown[1].text != "re: two" {
 			t.Errorf("shown: %+v, want one marked answer to the first message, and one to the second", shown)
 		}
+		s.stop(t)
+	})
+}
+
+// A replica is paused while a reaction waits for a rate limit, and goes on when the message has been answered by
+// another one, which has removed the reaction.
+func TestAReactionThatWaitedUntilAfterATakeoverIsNotAdded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		waiting, goOn := make(chan struct{}), make(chan struct{})
+		var held atomic.Bool
+		signs := &signing{hold: func() {
+			if !held.Swap(true) {
+				close(waiting)
+				<-goOn
+			}
+		}}
+		s := newSleepers(t, slowly, withSigns(signs))
+		owner, _ := s.owner(t)
+		s.several[owner].accept(in("7", "1", "slow one, for a quarter of a minute"), in("7", "2", "two"))
+		<-waiting
+		s.lives[owner].sleep()
+		pass(t, 120)
+		if got := s.answers(); len(got) != 2 {
+			t.Errorf("answers: %q", got)
+		}
+		close(goOn)
+		pass(t, 1)
+		s.wake(owner)
+		pass(t, 60)
+		if shown, calls := signs.seen(); shown != "" {
+			t.Errorf("in the end there are %q after %q", shown, calls)
+		}
+		s.several[owner].noSignsOnRecord()
 		s.stop(t)
 	})
 }

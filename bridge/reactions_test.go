@@ -27,9 +27,17 @@ type signing struct {
 	shown map[string]bool
 	// answer, if not nil, says what becomes of a call, and whether it takes effect.
 	answer func(call string, n int) (error, bool)
+	// hold, if not nil, is where a call waits for a rate limit.
+	hold func()
 }
 
-func (p *signing) Acknowledge(_ context.Context, _ chats.Chat, id string, on bool) error {
+func (p *signing) Acknowledge(ctx context.Context, _ chats.Chat, id string, on bool) error {
+	if p.hold != nil {
+		p.hold()
+	}
+	if err := mayBeSent(ctx); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := "-" + id

@@ -237,6 +237,7 @@ func (s *ReactionTracker) setReaction(one *reaction, on bool) *chats.SendError {
 	}
 	ctx, cancel := context.WithTimeout(s.cfg.Queue.Context(), callTimeout)
 	defer cancel()
+	ctx = chats.WithPrecondition(ctx, func() error { return s.checkOwnership(one) })
 	err := signer.Acknowledge(ctx, one.chat, one.id, on)
 	if err == nil {
 		return nil
@@ -245,6 +246,18 @@ func (s *ReactionTracker) setReaction(one *reaction, on bool) *chats.SendError {
 		return failure
 	}
 	return &chats.SendError{Outcome: chats.Unknown, Err: err}
+}
+
+// checkOwnership returns an error if another process may own the chat of a reaction, or has owned it since this
+// process began to handle the reaction.
+func (s *ReactionTracker) checkOwnership(one *reaction) error {
+	s.mu.Lock()
+	isKnown := s.known[one.key] == one
+	s.mu.Unlock()
+	if !isKnown || !s.cfg.Owns(one.chat) {
+		return errMaybeLost
+	}
+	return nil
 }
 
 // deleteRecord deletes the record of a reaction, if there is one. It reports whether it succeeded.
