@@ -300,6 +300,37 @@ func TestAReactionThatWaitedUntilAfterATakeoverIsNotAdded(t *testing.T) {
 	})
 }
 
+// The same with the recording of an answer.
+func TestARecordingThatWaitedUntilAfterATakeoverIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		waiting, goOn := make(chan struct{}), make(chan struct{})
+		voice := &speaking{}
+		s := newSleepers(t, echo, spokenBy(aloud), func(cfg *bridge.Config) {
+			voice.platform = cfg.Platforms[0].(*platform)
+			cfg.Platforms = []chats.Platform{voice}
+		})
+		owner, _ := s.owner(t)
+		before := len(s.platform.texts())
+		voice.hold = func() {
+			close(waiting)
+			<-goOn
+		}
+		s.several[owner].accept(in("7", "1", "one"))
+		<-waiting
+		s.lives[owner].sleep()
+		pass(t, takeover)
+		close(goOn)
+		pass(t, 1)
+		s.wake(owner)
+		pass(t, 60)
+		if got := s.platform.texts()[before:]; before != 2 || !slices.Equal(got, []string{"re: one"}) {
+			t.Errorf("after %d messages there are %q", before, got)
+		}
+		s.stop(t)
+	})
+}
+
 // A replica is paused before it stores a card, and goes on when its chat is another's: that one shows it.
 func TestACardOfAPausedReplicaIsShownByTheOther(t *testing.T) {
 	t.Parallel()

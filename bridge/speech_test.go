@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/toolgroups"
 )
@@ -19,13 +20,21 @@ import (
 type speaking struct {
 	*platform
 	refuse error
+	// hold, if not nil, is where a recording waits for a rate limit.
+	hold func()
 }
 
 func (speaking) VoiceFormat() string { return chats.VoiceOpus }
 
-func (p speaking) SendVoice(_ context.Context, to chats.Address, file chats.OutFile) (string, error) {
+func (p speaking) SendVoice(ctx context.Context, to chats.Address, file chats.OutFile) (string, error) {
 	if p.refuse != nil {
 		return "", p.refuse
+	}
+	if p.hold != nil {
+		p.hold()
+	}
+	if err := mayBeSent(ctx); err != nil {
+		return "", err
 	}
 	sound, err := io.ReadAll(io.NewSectionReader(file.Content, 0, file.Size))
 	if err != nil {
@@ -37,16 +46,22 @@ func (p speaking) SendVoice(_ context.Context, to chats.Address, file chats.OutF
 // speakingHarness is a bridge whose answers in a direct chat are spoken with a function.
 func speakingHarness(t *testing.T, think thinker, refuse error, speak func(ctx context.Context, text string) ([]byte, error)) *harness {
 	r := newHarness(t, think)
-	r.cfg.Platforms = []chats.Platform{speaking{r.platform, refuse}}
-	r.cfg.Turns.SpeechFor = func(_ context.Context, scope toolgroups.Scope, _ bool) func(context.Context, string, string) ([]byte, error) {
-		if !scope.Direct {
-			return nil
-		}
-		return func(ctx context.Context, text, _ string) ([]byte, error) { return speak(ctx, text) }
-	}
+	r.cfg.Platforms = []chats.Platform{speaking{platform: r.platform, refuse: refuse}}
+	spokenBy(speak)(&r.cfg)
 	r.cfg.Limits.MaxTurns = 1
 	r.restart()
 	return r
+}
+
+func spokenBy(speak func(ctx context.Context, text string) ([]byte, error)) func(*bridge.Config) {
+	return func(cfg *bridge.Config) {
+		cfg.Turns.SpeechFor = func(_ context.Context, scope toolgroups.Scope, _ bool) func(context.Context, string, string) ([]byte, error) {
+			if !scope.Direct {
+				return nil
+			}
+			return func(ctx context.Context, text, _ string) ([]byte, error) { return speak(ctx, text) }
+		}
+	}
 }
 
 func aloud(_ context.Context, text string) ([]byte, error) { return []byte("<" + text + ">"), nil }

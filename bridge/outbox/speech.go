@@ -11,7 +11,6 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/markdown"
-	"oneclaw/internal/rescue"
 	"oneclaw/internal/retry"
 )
 
@@ -63,7 +62,7 @@ func (s *Sender) speak(ctx, patience context.Context, j *queue.Run) {
 // sendVoice sends a recording. It is sent again only if it surely has not arrived.
 func (s *Sender) sendVoice(ctx, patience context.Context, j *queue.Run, platform chats.VoiceSender, sound []byte) error {
 	s.updateDestination(j)
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	ctx, cancel := context.WithTimeout(s.withOwnership(ctx, j), sendTimeout)
 	defer cancel()
 	file := chats.OutFile{Name: "answer." + extensionOf(platform.VoiceFormat()), Size: int64(len(sound)), Content: bytes.NewReader(sound)}
 	pauses := retry.New(minRetry, s.cfg.MaxRetry)
@@ -90,7 +89,7 @@ func (s *Sender) trySendVoice(ctx, patience context.Context, j *queue.Run, platf
 	if err := s.checkOwnership(j); err != nil {
 		return err
 	}
-	return rescue.Do(func() error {
+	return request(func() error {
 		_, err := platform.SendVoice(ctx, Address(j), file)
 		return err
 	})
