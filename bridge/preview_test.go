@@ -291,6 +291,48 @@ func TestAnAnswerTakesItsPreviewsPlaceSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
+// A preview begins while its process cannot prove that it owns the chat, so it is not sent: the answer is no repeat.
+func TestAPreviewThatWasNotSentMarksNoAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var begun, cutOff, refused atomic.Bool
+		end := make(chan struct{})
+		p := &growing{platform: newPlatform()}
+		all := newSeveral(t, 1, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				observe(turn, agent.Event{Request: &agent.RequestEvent{}})
+				observe(turn, agent.Event{Delta: &agent.Delta{Text: "one two "}})
+				begun.Store(true)
+				<-end
+				yield(agent.Message{Role: agent.RoleAssistant, Text: "one two three", Final: true}, nil)
+			}
+		}, func(cfg *bridge.Config) {
+			cfg.Platforms = []chats.Platform{p}
+			cfg.Turns.RedactPartial = func(text string) string { return text }
+			cfg.Store = &faulty{Store: cfg.Store, put: func(key string) error {
+				switch {
+				case cutOff.Load() && strings.HasPrefix(key, "replicas/"):
+					return errFaulty
+				case key == queue.OpenPrefix+"fake:7/1/text" && begun.Load() && !refused.Swap(true): // the preview's record
+					cutOff.Store(true)
+					pass(t, takeover)
+				}
+				return nil
+			}}
+		})
+		all[0].accept(in("7", "1", "hello"))
+		pass(t, takeover+2)
+		cutOff.Store(false)
+		pass(t, 3) // the leases are renewed
+		close(end)
+		pass(t, 60)
+		if shown := p.shown(); !refused.Load() || len(shown) != 1 || shown[0].text != "one two three" || shown[0].repeat {
+			t.Errorf("there stands %+v, the preview began: %v", shown, refused.Load())
+		}
+		all.stop(t)
+	})
+}
+
 func TestALongAnswerKeepsItsButtonToTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := previewRig(t, words("one two\fthree four\ffive"))

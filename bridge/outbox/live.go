@@ -184,8 +184,8 @@ func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duratio
 	if w.stored == nil && (!w.tryBegin() || !w.store(ctx, &Preview{Token: newToken(), ChatID: w.to.Chat.ID})) {
 		return forever
 	}
-	if w.checkOwnership() != nil {
-		return previewPause
+	if err := w.checkOwnership(); err != nil {
+		return w.handleError(ctx, &chats.SendError{Outcome: chats.Later, Err: err})
 	}
 	show.Part.Buttons = w.stored.StopButtons()
 	next := *w.stored
