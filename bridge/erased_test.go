@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -104,41 +103,60 @@ func TestForgettingAPersonLeavesTheGroupsOfASharedChat(t *testing.T) {
 	})
 }
 
-// The receipt of a press is written after its effect, by then with the name of the user.
+// The receipt of a press, and of the job that it begins, is written after its effect, by then with the name
+// of the user, who may have asked nothing in this chat.
 func TestForgettingAPersonWaitsForTheirPresses(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		closing, goOn := make(chan struct{}), make(chan struct{})
-		hold := sync.OnceFunc(func() {
-			close(closing)
-			<-goOn
-		})
-		r := newHarness(t, (&picky{}).think, cupboard(t, 4), func(cfg *bridge.Config) {
-			cfg.Store = &faulty{Store: cfg.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
-				if slices.ContainsFunc(ops, func(op storage.Op) bool {
-					return op.Kind == storage.KindPut && op.Key == receipts.Prefix+"fake:g/p1/press"
-				}) {
-					hold()
+	for name, with := range map[string]struct {
+		asker, command, button string
+		held                   string // the kind of the job whose receipt is not written before the confirmation
+		slow                   string // what Bob asks before the press; it is answered after the confirmation
+	}{
+		"of somebody who asked here":        {"1", "/tools", "Group 2", "press", ""},
+		"of somebody who never asked":       {"6", "/clear", "↩ Undo", "press", ""},
+		"that undo a /clear":                {"6", "/clear", "↩ Undo", "undo", ""},
+		"that load a group after an answer": {"6", "/tools", "Group 2", "", "slow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				goOn := make(chan struct{})
+				s := newSlow()
+				r := newHarness(t, s.think, cupboard(t, 4), func(cfg *bridge.Config) {
+					cfg.Access.Admins = []string{"fake:1", "fake:6"}
+					cfg.Store = &faulty{Store: cfg.Store, write: func(ops []storage.Op, do func() (storage.Revision, error)) (storage.Revision, error) {
+						if slices.ContainsFunc(ops, func(op storage.Op) bool {
+							return op.Kind == storage.KindPut && strings.HasPrefix(op.Key, receipts.Prefix+"fake:g/") && strings.HasSuffix(op.Key, "/"+with.held)
+						}) {
+							<-goOn
+						}
+						return do()
+					}}
+				})
+				r.accept(group("1", with.asker, "hello"))
+				r.platform.wait(t, 1)
+				r.accept(group("2", with.asker, with.command))
+				card := r.platform.wait(t, 2)[1]
+				if with.slow != "" {
+					r.accept(group("3", "6", with.slow))
+					<-s.asked
 				}
-				return do()
-			}}
+				press := pressOn(card, "p1", "1", card.button(t, with.button))
+				press.UserName = "Secretary"
+				r.accept(press)
+				pass(t, 1)
+				r.forget(t)
+				pass(t, 10)
+				close(goOn)
+				close(s.free)
+				pass(t, 60)
+				found := slices.DeleteFunc(placesOf(t, r.cfg.Store, "secret"), func(place string) bool { return strings.HasPrefix(place, "audit/") })
+				if len(found) > 0 {
+					t.Errorf("there are still secrets in %q", found)
+				}
+			})
 		})
-		r.accept(group("1", "1", "hello"))
-		r.platform.wait(t, 1)
-		r.accept(group("2", "6", "/tools"))
-		panel := r.platform.wait(t, 2)[1]
-		load := pressOn(panel, "p1", "1", panel.button(t, "Group 2"))
-		load.UserName = "Secretary"
-		r.accept(load)
-		<-closing
-		r.accept(direct("3", "/forget"))
-		card := r.platform.wait(t, 3)[2]
-		r.accept(pressOn(card, "p2", "1", card.button(t, "Forget me")))
-		pass(t, 10)
-		close(goOn)
-		pass(t, 60)
-		r.wantNoSecrets()
-	})
+	}
 }
 
 // The beginning that was erased is no reason to take a conversation for one that has not begun.

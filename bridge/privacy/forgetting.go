@@ -168,7 +168,7 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 	by := j.Message.SenderID()
 	// Unanswered messages may not be in a list of conversations yet.
 	for o, err := range d.openJobsBy(ctx, by) {
-		if err == nil && receipts.IsUserMessage(o.Message) {
+		if err == nil && leavesTrace(o.Message) {
 			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), o.Message.Direct)
 		}
 		if err != nil {
@@ -362,9 +362,15 @@ func (d *Eraser) openJobsBy(ctx context.Context, by string) iter.Seq2[*queue.Run
 	return d.cfg.OpenJobs.ListOpenBy(ctx, platform+":", by)
 }
 
+// leavesTrace reports whether the job of a message may still write something about its user, if only its
+// receipt. That is any job but those of an erasure, which would wait for each other.
+func leavesTrace(m chats.Message) bool {
+	return m.Kind != KindForget && m.Kind != KindErase && m.Kind != KindEraseTasks
+}
+
 // checkAllClosed cancels the background tasks of the job's sender in its chat. It returns an error
-// while an earlier message or press of the sender in that chat is still open. For the job that erases
-// tasks these are the tasks, otherwise the other messages. The job of the user's request waits for all
+// while an earlier job of the sender in that chat is still open. For the job that erases
+// tasks these are the tasks, otherwise the other jobs. The job of the user's request waits for all
 // threads and tasks, whose tools may create more of the user's data; it delays no other user.
 func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
 	if err := d.cfg.CancelTasks(ctx, by.Message.Chat, by.Message.SenderID()); err != nil {
@@ -375,8 +381,7 @@ func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
 			return err
 		}
 		here := j.Message.Chat == by.Message.Chat && receipts.IsTask(j.Message) == (by.Message.Kind == KindEraseTasks)
-		leavesReceipt := receipts.IsUserMessage(j.Message) || j.Message.Kind == chats.KindPress
-		if leavesReceipt && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
+		if leavesTrace(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
 			if d.cfg.Now().Sub(by.Accepted) < d.cfg.MaxWait {
 				return ErrNotYet
 			}
