@@ -223,14 +223,14 @@ func (d *Eraser) enqueueUnlisted(ctx context.Context, j *queue.Run, listed map[s
 }
 
 // enqueueErase inserts the job that erases a chat's conversations in its turn there: those of its tasks,
-// or the others. It inserts no job for the others in the chat of the user's request, whose own job
+// or the others. For the others in the chat of the user's request it inserts none: the job of the request
 // erases them.
 func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
 	kind := KindErase
 	switch {
 	case tasks:
 		kind = KindEraseTasks
-	case chat == j.Message.Chat:
+	case chat == j.Message.Chat && j.Message.Kind == KindForget:
 		return nil
 	}
 	id := queue.Hash(j.Message.ID, chat.String()) // keys do not contain the thread
@@ -261,7 +261,39 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 	if err := d.deleteDeadLetters(ctx, by, nil); err != nil {
 		return err
 	}
-	return d.erase(ctx, j)
+	if err := d.erase(ctx, j); err != nil || j.Message.Direct {
+		return err
+	}
+	return d.enqueueLater(ctx, j)
+}
+
+// enqueueLater enqueues the jobs that erase what turns of the user in a shared chat have begun since the
+// request: background tasks and others, which end after the job that erases the turns. The result of a
+// background task comes back to the turns, so these are erased once more when the tasks are. A task that
+// has ended is known only from its conversation.
+func (d *Eraser) enqueueLater(ctx context.Context, j *queue.Run) error {
+	if j.Message.Kind == KindEraseTasks {
+		return d.enqueueErase(ctx, j, j.Message.Chat, false, false)
+	}
+	by := j.Message.SenderID()
+	for o, err := range d.openJobsBy(ctx, by) {
+		later := err == nil && leavesTrace(o.Message) && o.Message.Kind != chats.KindText && o.Message.Kind != chats.KindPress // which come after the request
+		if later && o.Message.Chat == j.Message.Chat {
+			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
+		if err == nil && a.Task && a.Chat == j.Message.Chat {
+			err = d.enqueueErase(ctx, j, a.Chat, true, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *Eraser) erase(ctx context.Context, j *queue.Run) error {
