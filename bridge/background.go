@@ -418,10 +418,12 @@ func (b *background) cancelCall(ctx context.Context, call toolgroups.Call, id st
 	return t, true, err
 }
 
-// cancelAll cancels the open tasks of a user, platform:id, in a chat and its threads.
+// cancelAll cancels the open tasks of a user, platform:id, in a chat and its threads, also those that were
+// started before the chat moved.
 func (b *background) cancelAll(ctx context.Context, chat chats.Chat, user string) error {
-	for j, err := range b.jobs.ListOpenBy(ctx, chat.WithoutThread().String()+"/", user) {
-		if err == nil && turn.IsBackground(j) {
+	here := b.queue.CurrentChat(chat.WithoutThread())
+	for j, err := range b.jobs.ListOpenBy(ctx, chat.Platform+":", user) {
+		if err == nil && turn.IsBackground(j) && b.queue.CurrentChat(j.Message.Chat.WithoutThread()) == here {
 			_, err = b.cancel(ctx, j, "")
 		}
 		if err != nil {

@@ -99,6 +99,59 @@ func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 	})
 }
 
+// A group gets another id while something of the person is still open there.
+func TestForgetFollowsAGroupThatMoves(t *testing.T) {
+	t.Parallel()
+	for name, with := range map[string]struct {
+		open   func(t *testing.T, r *harness, f *foreman)
+		before bool // the group moves before the request
+	}{
+		"a question behind that of somebody else": {func(t *testing.T, r *harness, f *foreman) {
+			r.accept(group("1", "6", "hold Bob's"))
+			<-f.held
+			r.accept(group("2", "1", "secret"))
+		}, false},
+		"a background task": {func(t *testing.T, r *harness, f *foreman) {
+			r.accept(group("1", "1", "start hold secret"))
+			<-f.held
+			r.platform.one(t, "done: Started")
+		}, true},
+		"a question that was asked under the old id": {func(t *testing.T, r *harness, f *foreman) {
+			r.accept(group("1", "6", "hold Bob's"))
+			<-f.held
+			r.accept(group("2", "1", "secret"))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newForeman()
+				r, _ := backgroundHarness(t, f)
+				with.open(t, r, f)
+				pass(t, 1)
+				move := func() {
+					r.move()
+					pass(t, 10)
+				}
+				if with.before {
+					move()
+				}
+				r.forget(t)
+				pass(t, 10)
+				if !with.before {
+					move()
+				}
+				f.free <- struct{}{}
+				pass(t, 120)
+				r.nothingOpen()
+				if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+					t.Errorf("there are still secrets in %q", found)
+				}
+			})
+		})
+	}
+}
+
 // Each thread is a conversation of its own.
 func TestForgetGoesThroughAllThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

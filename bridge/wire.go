@@ -101,7 +101,7 @@ func (b *Bridge) wireTurns() {
 		},
 	})
 	b.eraser = privacy.NewEraser(privacy.EraserConfig{
-		Now: cfg.Now, Store: b.store, OpenJobs: b.jobs, MaxWait: cmp.Or(cfg.Turns.Timeout, turn.DefaultTimeout) + cfg.Limits.ApprovalTimeout,
+		Now: cfg.Now, Store: b.store, OpenJobs: b.jobs, CurrentChat: b.queue.CurrentChat, MaxWait: cmp.Or(cfg.Turns.Timeout, turn.DefaultTimeout) + cfg.Limits.ApprovalTimeout,
 		Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, EraseRest: cfg.Hooks.Forget, EraseIn: cfg.Hooks.ForgetIn, CancelTasks: b.background.cancelAll, OnErased: cfg.Hooks.OnErased,
 		Jobs: b.inserter,
 	})

@@ -59,6 +59,8 @@ type EraserConfig struct {
 	Store storage.Store
 	// OpenJobs reads the open jobs.
 	OpenJobs queue.Store
+	// CurrentChat returns the chat to which a chat has moved, or the chat itself.
+	CurrentChat func(chats.Chat) chats.Chat
 	// MaxWait is how long earlier jobs may take until an erasure that waits for them fails.
 	MaxWait  time.Duration
 	Cards    Cards
@@ -72,7 +74,8 @@ type EraserConfig struct {
 	// EraseIn deletes what the turns of a user in a shared chat have added to the rest of the program after
 	// EraseRest. It is idempotent.
 	EraseIn func(ctx context.Context, user string, chat chats.Chat) error
-	// CancelTasks cancels the background tasks of a user, platform:id, in a chat and its threads.
+	// CancelTasks cancels the background tasks of a user, platform:id, in a chat and its threads, also those
+	// that were started before the chat moved.
 	CancelTasks func(ctx context.Context, chat chats.Chat, user string) error
 	// OnErased is called after each erasure, before the job reports success.
 	OnErased func(ctx context.Context) error
@@ -209,8 +212,7 @@ func (d *Eraser) enqueueUnlisted(ctx context.Context, j *queue.Run, listed map[s
 			if err != nil {
 				return fmt.Errorf("look for conversations that no list has: %w", err)
 			}
-			name, _, _ := strings.Cut(log, "/")
-			chat, err := chats.ParseChat(name)
+			chat, err := chats.ParseChat(logChat(log))
 			if err != nil || listed[log] {
 				continue
 			}
@@ -248,7 +250,8 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 	}
-	if err := receipts.Erase(ctx, d.cfg.Store, by, j.Message.Chat); err != nil {
+	// Receipts stay under the id that a chat had when the message came.
+	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
 		return err
 	}
 	// The user may have given a lasting approval since the request, to a call that waited here.
@@ -278,7 +281,7 @@ func (d *Eraser) enqueueLater(ctx context.Context, j *queue.Run) error {
 	by := j.Message.SenderID()
 	for o, err := range d.openJobsBy(ctx, by) {
 		later := err == nil && leavesTrace(o.Message) && o.Message.Kind != chats.KindText && o.Message.Kind != chats.KindPress // which come after the request
-		if later && o.Message.Chat == j.Message.Chat {
+		if later && d.isHere(o.Message.Chat, j) {
 			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), false)
 		}
 		if err != nil {
@@ -286,7 +289,7 @@ func (d *Eraser) enqueueLater(ctx context.Context, j *queue.Run) error {
 		}
 	}
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
-		if err == nil && a.Task && a.Chat == j.Message.Chat {
+		if err == nil && a.Task && d.isHere(a.Chat, j) {
 			err = d.enqueueErase(ctx, j, a.Chat, true, false)
 		}
 		if err != nil {
@@ -345,8 +348,13 @@ func (d *Eraser) eraseDirect(ctx context.Context, j *queue.Run) error {
 
 // isTaskLog reports whether a log is the conversation of a task.
 func isTaskLog(log string) bool {
+	return strings.HasPrefix(log, logChat(log)+"/task/")
+}
+
+// logChat returns the chat in which the conversation of a log began.
+func logChat(log string) string {
 	chat, _, _ := strings.Cut(log, "/")
-	return strings.HasPrefix(log, chat+"/task/")
+	return chat
 }
 
 // eraseShared erases what a user has asked from the conversations of a shared chat.
@@ -356,10 +364,14 @@ func (d *Eraser) eraseShared(ctx context.Context, j *queue.Run) error {
 		if err != nil {
 			return err
 		}
-		if a.Chat != j.Origin() || a.Task != (j.Message.Kind == KindEraseTasks) {
+		if !d.isHere(a.Chat, j) || a.Task != (j.Message.Kind == KindEraseTasks) {
 			continue
 		}
-		if err := conversation.EraseBy(ctx, d.cfg.Store, a.Log, by, j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()); err != nil {
+		owners := []string{j.Message.Owner(), chats.Message{Chat: a.Chat}.Owner()}
+		if began, err := chats.ParseChat(logChat(a.Log)); err == nil { // it may have moved before the user asked
+			owners = append(owners, chats.Message{Chat: began}.Owner())
+		}
+		if err := conversation.EraseBy(ctx, d.cfg.Store, a.Log, by, owners...); err != nil {
 			return err
 		}
 		if err := a.Remove(ctx, d.cfg.Store); err != nil {
@@ -394,6 +406,11 @@ func (d *Eraser) openJobsBy(ctx context.Context, by string) iter.Seq2[*queue.Run
 	return d.cfg.OpenJobs.ListOpenBy(ctx, platform+":", by)
 }
 
+// isHere reports whether a chat is that of a job. Either may have moved since.
+func (d *Eraser) isHere(chat chats.Chat, j *queue.Run) bool {
+	return d.cfg.CurrentChat(chat) == d.cfg.CurrentChat(j.Message.Chat)
+}
+
 // leavesTrace reports whether the job of a message may still write something about its user, if only its
 // receipt. That is any job but those of an erasure, which would wait for each other.
 func leavesTrace(m chats.Message) bool {
@@ -408,12 +425,15 @@ func (d *Eraser) checkAllClosed(ctx context.Context, by *queue.Run) error {
 	if err := d.cfg.CancelTasks(ctx, by.Message.Chat, by.Message.SenderID()); err != nil {
 		return err
 	}
-	for j, err := range d.cfg.OpenJobs.ListOpenBy(ctx, by.Message.Chat.WithoutThread().String()+"/", by.Message.SenderID()) {
+	for j, err := range d.openJobsBy(ctx, by.Message.SenderID()) {
 		if err != nil {
 			return err
 		}
-		here := j.Message.Chat == by.Message.Chat && receipts.IsTask(j.Message) == (by.Message.Kind == KindEraseTasks)
-		if leavesTrace(j.Message) && (here || by.Message.Kind == KindForget) && j.Seq < by.Seq {
+		here := d.isHere(j.Message.Chat, by) && receipts.IsTask(j.Message) == (by.Message.Kind == KindEraseTasks)
+		if by.Message.Kind == KindForget {
+			here = j.Message.Chat.WithoutThread() == by.Message.Chat.WithoutThread()
+		}
+		if here && leavesTrace(j.Message) && j.Seq < by.Seq {
 			if d.cfg.Now().Sub(by.Accepted) < d.cfg.MaxWait {
 				return ErrNotYet
 			}

@@ -8,16 +8,14 @@ import (
 	"iter"
 	"strings"
 
-	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 )
 
 // ByUser yields the receipts of messages from a user (platform:id). It reads all receipts of the
 // platform, and skips damaged ones.
 func ByUser(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error] {
-	platform, _, _ := strings.Cut(by, ":")
 	return func(yield func(*Receipt, error) bool) {
-		for r := range listByUser(ctx, kv, Prefix+platform+":", by) {
+		for r := range listByUser(ctx, kv, by) {
 			if !yield(r.Receipt, r.err) {
 				return
 			}
@@ -32,9 +30,10 @@ type readResult struct {
 	err error
 }
 
-func listByUser(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq[readResult] {
+func listByUser(ctx context.Context, kv storage.KV, by string) iter.Seq[readResult] {
+	platform, _, _ := strings.Cut(by, ":")
 	return func(yield func(readResult) bool) {
-		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: Prefix + platform + ":"}) {
 			if err != nil {
 				yield(readResult{err: fmt.Errorf("list receipts: %w", err)})
 				return
@@ -50,21 +49,11 @@ func listByUser(ctx context.Context, kv storage.KV, prefix, by string) iter.Seq[
 	}
 }
 
-// Erase erases the messages of a user (platform:id), and their answers, from the receipts of a chat.
-func Erase(ctx context.Context, store storage.Store, by string, chat chats.Chat) error {
-	return eraseAll(ctx, store, Prefix+chat.WithoutThread().String()+"/", by)
-}
-
-// EraseEverywhere is [Erase] for all chats of the user's platform.
+// EraseEverywhere erases the messages of a user (platform:id), and their answers, from all receipts.
 func EraseEverywhere(ctx context.Context, store storage.Store, by string) error {
-	platform, _, _ := strings.Cut(by, ":")
-	return eraseAll(ctx, store, Prefix+platform+":", by)
-}
-
-func eraseAll(ctx context.Context, store storage.Store, prefix, by string) error {
 	for changed := true; changed; {
 		changed = false
-		for r := range listByUser(ctx, store, prefix, by) {
+		for r := range listByUser(ctx, store, by) {
 			err := r.err
 			if err == nil {
 				err = eraseReceipt(ctx, store, r.Receipt, r.rev)
