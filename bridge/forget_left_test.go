@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -95,6 +96,56 @@ func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 		}
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q: %s", found, fmt.Sprint(r.platform.texts()))
+		}
+	})
+}
+
+// A schedule or a webhook begins a task while all of its user is being deleted, and is gone after that, or
+// cannot be deleted at the first attempt.
+func TestForgetTakesAwayATaskThatBeginsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]int{"once": 0, "after a failure": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var r *harness
+				calls := 0
+				r = newHarness(t, echo, func(cfg *bridge.Config) {
+					cfg.Hooks.Forget = func(ctx context.Context, _ string, _ chats.Chat) error {
+						if calls++; calls <= fails {
+							return errors.New("not now")
+						}
+						return r.bridge.Submit(ctx, bridge.Submission{Key: "task", Chat: oldChat, User: "1", Title: "Secret title", Text: "secret task"})
+					}
+				})
+				pass(t, 1)
+				r.forget(t)
+				pass(t, 120)
+				if got := r.platform.texts(); !slices.Contains(got, gone) {
+					t.Errorf("there stands %q", got)
+				}
+				if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+					t.Errorf("there are still secrets in %q", found)
+				}
+			})
+		})
+	}
+}
+
+// The erasures in groups do not wait for something else that cannot be deleted.
+func TestForgetErasesGroupsAlthoughTheRestFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) {
+			cfg.Hooks.Forget = func(context.Context, string, chats.Chat) error { return errors.New("never") }
+		})
+		r.accept(group("1", "1", "secret"))
+		r.platform.wait(t, 1)
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 20*60)
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
 		}
 	})
 }

@@ -139,14 +139,15 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := j.Author(d.cfg.Store).Record(ctx, ForgetCommand, ""); err != nil {
 		return "", err
 	}
-	direct, err := d.enqueueAll(ctx, j)
-	if err != nil {
-		return "", err
-	}
+	// Schedules and webhooks begin tasks until they are deleted, and the jobs of the chats have to know these
+	// tasks. They do not wait for a part of the rest that cannot be deleted now.
+	var rest error
 	if d.cfg.EraseRest != nil {
-		if err := d.cfg.EraseRest(ctx, by, j.Message.Chat.WithoutThread()); err != nil {
-			return "", err
-		}
+		rest = d.cfg.EraseRest(ctx, by, j.Message.Chat.WithoutThread())
+	}
+	direct, err := d.enqueueAll(ctx, j)
+	if err := errors.Join(rest, err); err != nil {
+		return "", err
 	}
 	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
 		return "", err

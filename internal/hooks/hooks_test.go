@@ -510,3 +510,22 @@ func TestForgetTakesTheHooksThatSomebodyMade(t *testing.T) {
 		t.Errorf("status %d (%s) of another's hook", status, text)
 	}
 }
+
+// The hook goes while the body of a delivery to it still arrives.
+func TestADeliveryStartsNothingOnceItsHookIsForgotten(t *testing.T) {
+	d := newDoor(t)
+	one := d.hook(group, "one")
+	text := strings.NewReader("x")
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, one.path, bodyFunc(func(p []byte) (int, error) {
+		if err := d.Forget(t.Context(), "fake:1"); err != nil {
+			t.Error(err)
+		}
+		return text.Read(p)
+	}))
+	r.Header.Set("Authorization", "Bearer "+one.secret)
+	w := httptest.NewRecorder()
+	d.Handler().ServeHTTP(w, r)
+	if got := d.taken(); w.Code != http.StatusNotFound || len(got) > 0 {
+		t.Errorf("%d %s, and %d tasks", w.Code, w.Body, len(got))
+	}
+}

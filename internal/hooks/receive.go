@@ -83,13 +83,19 @@ func (h *Hooks) handleDelivery(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, told.text, told.status)
 }
 
-func (h *Hooks) accept(r *http.Request) error {
-	finding, found := context.WithTimeout(r.Context(), storeTimeout)
-	one, err := h.find(finding, r.PathValue("id"))
-	found()
+// findFor returns the hook to which a delivery is posted.
+func (h *Hooks) findFor(r *http.Request) (hook, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	defer cancel()
+	one, err := h.find(ctx, r.PathValue("id"))
 	if errors.Is(err, storage.ErrNotFound) {
-		return &refusedDelivery{status: http.StatusNotFound, text: "There is no such webhook."}
+		return one, &refusedDelivery{status: http.StatusNotFound, text: "There is no such webhook."}
 	}
+	return one, err
+}
+
+func (h *Hooks) accept(r *http.Request) error {
+	one, err := h.findFor(r)
 	if err != nil {
 		return err
 	}
@@ -110,6 +116,9 @@ func (h *Hooks) accept(r *http.Request) error {
 	}
 	if !utf8.Valid(body) {
 		return &refusedDelivery{status: http.StatusUnsupportedMediaType, text: "I read only text, such as JSON, in UTF-8."}
+	}
+	if one, err = h.findFor(r); err != nil { // a slow body leaves time to remove the hook
+		return err
 	}
 	s, err := h.newSubmission(one, name, known, r.Header, body)
 	if err != nil {
