@@ -129,6 +129,48 @@ func TestAClaimEnds(t *testing.T) {
 	}
 }
 
+// A new code comes from oneclaw claim in each state of the bot; its log shows neither a code that was made
+// by hand nor, while that is valid, another one.
+func TestWhoeverHasNoValidCodeIsToldWhereToGetOne(t *testing.T) {
+	const command, where = "`oneclaw claim`", "on the computer where I run"
+	for name, tt := range map[string]struct {
+		before func(u *unclaimed)
+		asked  chats.Message
+		code   func(right string) string
+	}{
+		"without a code":          {asked: from("1", "1", "hello")},
+		"a mistyped code":         {asked: from("1", "1", "/claim "), code: func(right string) string { return right[1:] + right[:1] }},
+		"an old code":             {func(u *unclaimed) { u.now.advance(access.ClaimAge) }, from("1", "1", "/claim "), strings.Clone},
+		"a code shown in a group": {asked: group("1", "1", "/claim "), code: strings.Clone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUnclaimed(t)
+			if tt.before != nil {
+				tt.before(u)
+			}
+			if tt.code != nil {
+				tt.asked.Text += tt.code(u.code)
+			}
+			got := u.say(tt.asked, 1)
+			wantText(t, got, command)
+			wantText(t, got, where)
+			if strings.Contains(got, "restart") || strings.Contains(got, "log") {
+				t.Errorf("told %q", got)
+			}
+		})
+	}
+	t.Run("of a bot with an owner", func(t *testing.T) {
+		u := newUnclaimed(t)
+		u.say(from("1", "1", "/claim "+u.code), 1)
+		u.say(from("1", "2", "/people add fake:2"), 2)
+		u.accept(from("2", "3", "/claim "+u.code))
+		told := u.untilTold("2", 1)
+		if got := told[len(told)-1]; got != "I have an owner already, so there is nothing to claim." {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
 // Whoever sends wrong codes is told so once, however many they send, and the right code
 // counts at any time.
 //

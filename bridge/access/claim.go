@@ -158,9 +158,10 @@ func readClaim(ctx context.Context, kv storage.KV) (storedClaim, error) {
 
 // Answers to codes that do not redeem a claim.
 const (
-	wrongCode = "That is not the code, or not all of it. My log shows it; each start makes a new one. " +
+	wrongCode = "That is not the code, or not all of it. Run `oneclaw claim` on the computer where I run: it prints a new one. " +
 		"I may not answer the next wrong one."
-	noClaim = "There is nothing to claim here, or the code is no longer valid. If I am yours, restart me: my log will show a new code."
+	noClaim  = "There is nothing to claim here, or the code is no longer valid. If I am yours, run `oneclaw claim` on the computer where I run: it prints a new code."
+	hasOwner = "I have an owner already, so there is nothing to claim."
 )
 
 // checkCode returns the newest claim, if there is one, and why a code does not redeem it; empty if it
@@ -207,17 +208,20 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 		return greeting(m), nil
 	}
 	c, refusal, err := d.checkCode(ctx, code)
-	if err != nil || refusal != "" {
-		return refusal, err
+	if err != nil {
+		return "", err
 	}
 	if owned, err := HasOwner(ctx, d.cfg.Store); err != nil || owned {
-		return noClaim, err
+		return hasOwner, err
+	}
+	if refusal != "" {
+		return refusal, nil
 	}
 	if !m.Direct {
 		c.Compromised = true
-		d.cfg.Log.Warn("the claim code was shown in a shared chat and is no longer valid: restart for a new one", "chat", m.Chat.String(), "user", m.SenderID())
+		d.cfg.Log.Warn("the claim code was shown in a shared chat and is no longer valid: oneclaw claim prints a new one", "chat", m.Chat.String(), "user", m.SenderID())
 		_, err := queue.Write(ctx, d.cfg.Store, claimKey, c, c.rev)
-		return "Everyone here could read that code, so it is no longer valid. Please restart me and send me the new code in a direct chat.", err
+		return "Everyone here could read that code, so it is no longer valid. Run `oneclaw claim` on the computer where I run, and send me the new code in a direct chat.", err
 	}
 	owner := newPerson(m, standingOwner, d.cfg.Now())
 	owner.rev = d.register.find(owner.User).rev

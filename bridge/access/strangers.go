@@ -111,7 +111,7 @@ func (d *Registry) HandleStranger(ctx context.Context, j *queue.Run) (bool, erro
 	case owned && !m.Direct:
 		outbox.DeliveryOf(j).Notice = textStranger + "Write to me in a direct chat, and I will ask my owner to let you in."
 	case !owned && d.cfg.Access.Empty():
-		outbox.DeliveryOf(j).Notice = "I'm new here and have no owner yet. Is it you? Run `oneclaw claim` and open the link."
+		outbox.DeliveryOf(j).Notice = "I'm new here and have no owner yet. Is it you? Run `oneclaw claim` on the computer where I run, and do what it says."
 	default:
 		outbox.DeliveryOf(j).Notice = fmt.Sprintf(textStranger+"If you should be one of them, ask my operator to allow `%s`.", m.SenderID())
 	}
