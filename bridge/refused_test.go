@@ -200,6 +200,19 @@ func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 	}
 }
 
+// refusingResults is a model that makes calls when it reads the word, and whose provider refuses results.
+func refusingResults(word string, calls ...agent.Call) *scribe {
+	return &scribe{reading: func(req agent.Request) (agent.Reply, error) {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case last.Role == agent.RoleTool:
+			return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")}
+		case strings.Contains(last.Text, word):
+			return agent.Reply{Calls: calls}, nil
+		}
+		return agent.Reply{}, nil
+	}}
+}
+
 // TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut: a turn that is refused after calls with effects is left
 // out with all that was said, but the user and the model learn which calls ran.
 func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
@@ -214,15 +227,7 @@ func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &scribe{reading: func(req agent.Request) (agent.Reply, error) {
-		switch last := req.Messages[len(req.Messages)-1]; {
-		case last.Role == agent.RoleTool:
-			return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")}
-		case strings.Contains(last.Text, "send"):
-			return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "send_mail", Arguments: "{}"}, {ID: "1", Name: "send_mail", Arguments: "{}"}}}, nil
-		}
-		return agent.Reply{}, nil
-	}}
+	m := refusingResults("send", agent.Call{ID: "0", Name: "send_mail", Arguments: "{}"}, agent.Call{ID: "1", Name: "send_mail", Arguments: "{}"})
 	r, _ := newLong(t, m, func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } })
 	const removed = "The provider's filter blocked your message. I removed it so that we can go on."
 	for n, tt := range []struct {
@@ -281,15 +286,7 @@ func TestARefusedTurnTellsWhatItStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &scribe{reading: func(req agent.Request) (agent.Reply, error) {
-		switch last := req.Messages[len(req.Messages)-1]; {
-		case last.Role == agent.RoleTool:
-			return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("content_filter")}
-		case strings.Contains(last.Text, "start"):
-			return agent.Reply{Calls: []agent.Call{{ID: "0", Name: "look", Arguments: "{}"}, {ID: "1", Name: "start_work", Arguments: "{}"}, {ID: "2", Name: "start_work", Arguments: "["}}}, nil
-		}
-		return agent.Reply{}, nil
-	}}
+	m := refusingResults("start", agent.Call{ID: "0", Name: "look", Arguments: "{}"}, agent.Call{ID: "1", Name: "start_work", Arguments: "{}"}, agent.Call{ID: "2", Name: "start_work", Arguments: "["})
 	r, _ := newLong(t, m, func(c *bridge.Config) {
 		c.Turns.Tools, c.Limits.DrainTimeout = func() *toolgroups.Registry { return reg }, time.Millisecond
 	})
