@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
+	"oneclaw/bridge/turn"
 )
 
 // told is everything that people are ever told about a failed turn.
@@ -25,7 +26,7 @@ var told = regexp.MustCompile(`^(?:` +
 	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model gave no answer\. Please try again\.)|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
-	`(?:The language model did not accept your message|The provider's filter blocked your message)\. I removed it so that we can go on\.|` +
+	`(?:The language model did not accept your message|The provider's filter blocked your message)\. ` + regexp.QuoteMeta(turn.NoticeLeftOut) + `|` +
 	`I went in circles and stopped without an answer\. Please put it differently, or ask for a smaller step\.|` +
 	`The budget for this does not allow another answer now\.|` +
 	`I could not answer\. Please try again\.` +

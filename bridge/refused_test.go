@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/turn"
 	"oneclaw/toolgroups"
 )
 
@@ -60,7 +61,7 @@ func TestARefusedExchangeIsLeftOut(t *testing.T) {
 			}
 		}
 		refused := strings.Contains(text, "bad")
-		if refused != strings.Contains(got, "I removed it so that we can go on") || !refused && got != "re: "+p.last() {
+		if refused != strings.Contains(got, turn.NoticeLeftOut) || !refused && got != "re: "+p.last() {
 			t.Errorf("%q is answered with %q", text, got)
 		}
 		view := p.seen[len(p.seen)-1]
@@ -85,6 +86,7 @@ func TestARefusedExchangeIsLeftOut(t *testing.T) {
 	if !slices.Equal(questions, said) {
 		t.Errorf("on record are %q", questions)
 	}
+	wantText(t, turn.NoticeLeftOut, "not deleted")
 	shown, view := agent.CompactedHistory(all), p.seen[len(p.seen)-1]
 	shown = shown[:len(shown)-1] // without the last answer
 	for n := range view {
@@ -172,7 +174,7 @@ func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 		ask(n+1, text)
 	}
 	strict.Store(true)
-	if got := ask(4, "four"); !strings.Contains(got, "I removed it so that we can go on") {
+	if got := ask(4, "four"); !strings.Contains(got, turn.NoticeLeftOut) {
 		t.Errorf("the first refusal says %q", got)
 	}
 	if got := ask(5, "five"); !strings.HasPrefix(got, "re: five\n") || !strings.Contains(got, "answered without it") || !strings.Contains(got, "/new") {
@@ -190,7 +192,7 @@ func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 	}
 	// A question that is refused alone takes nothing with it.
 	for n, text := range []string{"awful one", "awful two"} {
-		if got := ask(n+8, text); !strings.Contains(got, "I removed it so that we can go on") {
+		if got := ask(n+8, text); !strings.Contains(got, turn.NoticeLeftOut) {
 			t.Errorf("%q is answered with %q", text, got)
 		}
 	}
@@ -199,6 +201,9 @@ func goesOnThoughRefused(t *testing.T, before []agent.Message) {
 		t.Errorf("the model is shown %q", view)
 	}
 }
+
+// blocked is the answer to a message that the provider's filter refuses.
+const blocked = "The provider's filter blocked your message. " + turn.NoticeLeftOut
 
 // refusingResults is a model that makes calls when it reads the word, and whose provider refuses results.
 func refusingResults(word string, calls ...agent.Call) *scribe {
@@ -229,16 +234,15 @@ func TestWhatWasDoneStaysKnownWhenItsTurnIsLeftOut(t *testing.T) {
 	}
 	m := refusingResults("send", agent.Call{ID: "0", Name: "send_mail", Arguments: "{}"}, agent.Call{ID: "1", Name: "send_mail", Arguments: "{}"})
 	r, _ := newLong(t, m, func(c *bridge.Config) { c.Turns.Tools = func() *toolgroups.Registry { return reg } })
-	const removed = "The provider's filter blocked your message. I removed it so that we can go on."
 	for n, tt := range []struct {
 		failure     *toolgroups.Error
 		told, known string
 	}{
-		{nil, removed + " What I had done by then stays done: `send_mail`.", "send_mail succeeded 2 times."},
-		{toolgroups.Errorf(toolgroups.CodeDisabled, "bad"), removed, "send_mail failed 2 times."},
+		{nil, blocked + " What I had done by then stays done: `send_mail`.", "send_mail succeeded 2 times."},
+		{toolgroups.Errorf(toolgroups.CodeDisabled, "bad"), blocked, "send_mail failed 2 times."},
 		{
 			toolgroups.Errorf(toolgroups.CodeTimeout, "bad: not known whether it was sent"),
-			removed + " I cannot tell whether this was done: `send_mail`. Please look before you ask for it again.", "send_mail has an unknown outcome 2 times.",
+			blocked + " I cannot tell whether this was done: `send_mail`. Please look before you ask for it again.", "send_mail has an unknown outcome 2 times.",
 		},
 	} {
 		failure.Store(tt.failure)
@@ -293,7 +297,7 @@ func TestARefusedTurnTellsWhatItStarted(t *testing.T) {
 	r.accept(direct("1", "start it"))
 	<-reached
 	r.restart()
-	const want = "The provider's filter blocked your message. I removed it so that we can go on. What I had done by then stays done: `start_work`."
+	const want = blocked + " What I had done by then stays done: `start_work`."
 	if got := r.platform.wait(t, 1)[0].text; got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}

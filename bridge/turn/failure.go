@@ -93,6 +93,10 @@ type failureText struct {
 // deepFailedText is the message if the strong model fails for a reason that an administrator has to mend.
 const deepFailedText = "The strong model can't answer right now. Without /deep, the usual model answers."
 
+// NoticeLeftOut ends the text about a message that the language model does not accept. The message stays on
+// record.
+const NoticeLeftOut = "From now on I leave it out, so that we can go on. It is not deleted."
+
 // seeLog is the remedy if only the logged cause can suggest one.
 const seeLog = "The log and the admin pages say why."
 
@@ -137,10 +141,10 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 		return told("This conversation has grown too long for the language model. /new begins a fresh one; files and memory are kept.")
 	case agent.KindRejected:
 		if isRefusal(err) && isContentFiltered(failure) {
-			return told("The provider's filter blocked your message. I removed it so that we can go on.")
+			return told("The provider's filter blocked your message. " + NoticeLeftOut)
 		}
 		if isRefusal(err) {
-			return told("The language model did not accept your message. I removed it so that we can go on.")
+			return told("The language model did not accept your message. " + NoticeLeftOut)
 		}
 		return failureText{message: "I can't answer right now.", remedy: "The model's server does not accept my requests: the admin pages say why, oneclaw doctor checks the settings."}
 	case agent.KindRounds:

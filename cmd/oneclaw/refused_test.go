@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/emulator/openai"
 )
 
@@ -29,7 +30,7 @@ func TestARefusedQuestionIsNotSentAgain(t *testing.T) {
 	ann := w.person("Ann")
 	bot := w.run()
 	w.ask(bot, ann, "load", nil)
-	wantIn(t, w.ask(bot, ann, "forbidden words", nil), "I removed it so that we can go on")
+	wantIn(t, w.ask(bot, ann, "forbidden words", nil), turn.NoticeLeftOut)
 	check := func(text string) {
 		t.Helper()
 		if got := w.ask(bot, ann, text, nil); got != "re: "+text {
