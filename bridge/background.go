@@ -276,7 +276,7 @@ func (b *background) endLine(mark string, j *queue.Run, how string) string {
 
 // age returns the time since another time, for users.
 func (b *background) age(since time.Time) string {
-	return wording.ShortDuration(max(0, b.now().Sub(since)).Truncate(time.Second))
+	return wording.DurationInWords(b.now().Sub(since))
 }
 
 // begin shows a task. It returns [conversation.ErrStopped] if the task was cancelled.

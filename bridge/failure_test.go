@@ -21,9 +21,9 @@ import (
 
 // told is everything that people are ever told about a failed turn.
 var told = regexp.MustCompile(`^(?:` +
-	`I gave up on this after 15m0s\. My results so far are kept: ask again, or ask for a smaller step\.|` +
+	`I gave up on this after 15 minutes\. My results so far are kept: ask again, or ask for a smaller step\.|` +
 	`(?:Something went wrong inside me, and I could not answer\. Please try again\.|I can't answer right now\.|The model account has run out of credit\.) The reason is in my operator's log\.|` +
-	`(The language model is busy\. Please try again in (?:[0-9hms]+|a minute or two)\.|The model gave no answer\. Please try again\.)|` +
+	`(The language model is busy\. Please try again in (?:less than a second|(?:an?|[0-9]+) (?:hour|minute|second)s?(?: and [0-9]+ (?:minute|second)s?)?|a minute or two)\.|The model gave no answer\. Please try again\.)|` +
 	`I could not reach the language model\. Please try again in a minute\.|` +
 	`This conversation has grown too long for the language model\. /new begins a fresh one; files and memory are kept\.|` +
 	`(?:The language model did not accept your message|The provider's filter blocked your message)\. ` + regexp.QuoteMeta(turn.NoticeLeftOut) + `|` +

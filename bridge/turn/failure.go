@@ -12,6 +12,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -113,7 +114,7 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 	told := func(text string) failureText { return failureText{message: text} }
 	again := func(text string) failureText { return failureText{message: text, retryHelps: true} }
 	if errors.Is(err, context.DeadlineExceeded) {
-		return again(fmt.Sprintf("I gave up on this after %s. My results so far are kept: ask again, or ask for a smaller step.", timeout))
+		return again(fmt.Sprintf("I gave up on this after %s. My results so far are kept: ask again, or ask for a smaller step.", wording.DurationInWords(timeout)))
 	}
 	if errors.Is(err, storage.ErrInvalid) {
 		return told("This became too long for me to keep, so I stopped and left it out of our conversation. Please ask for less at once.")
@@ -129,7 +130,7 @@ func failureTextOf(err error, timeout time.Duration) failureText {
 		return failureText{message: "The model account has run out of credit.", remedy: "Top it up at the provider, or raise its spending limit there."}
 	case agent.KindRateLimit:
 		if failure.RetryAfter > 0 {
-			return again(fmt.Sprintf("The language model is busy. Please try again in %s.", failure.RetryAfter.Round(time.Second)))
+			return again(fmt.Sprintf("The language model is busy. Please try again in %s.", wording.DurationInWords(failure.RetryAfter)))
 		}
 		return again("The language model is busy. Please try again in a minute or two.")
 	case agent.KindUnavailable:

@@ -128,15 +128,30 @@ func JoinOr(names []string, none string) string {
 	return strings.Join(names, ", ")
 }
 
-// DurationInWords formats a duration, in words if it is a whole number of minutes.
+// DurationInWords formats a duration in words, to the second, and from an hour on to the minute.
 func DurationInWords(d time.Duration) string {
-	if d >= time.Minute && d%time.Minute == 0 {
-		if d == time.Minute {
-			return "a minute"
-		}
-		return fmt.Sprintf("%d minutes", d/time.Minute)
+	switch {
+	case d < time.Second:
+		return "less than a second"
+	case d.Round(time.Second) < time.Hour:
+		return inTwoUnits(int(d.Round(time.Second)/time.Second), "a", "minute", "second")
 	}
-	return d.String()
+	return inTwoUnits(int(d.Round(time.Minute)/time.Minute), "an", "hour", "minute")
+}
+
+// inTwoUnits formats n small units, of which 60 make a large one. article is that of the large unit.
+func inTwoUnits(n int, article, large, small string) string {
+	switch {
+	case n == 1:
+		return "a " + small
+	case n < 60:
+		return Plural(n, small, small+"s")
+	case n == 60:
+		return article + " " + large
+	case n%60 == 0:
+		return Plural(n/60, large, large+"s")
+	}
+	return Plural(n/60, large, large+"s") + " and " + Plural(n%60, small, small+"s")
 }
 
 // FormatSize formats a size in bytes, KB or MB.
