@@ -52,6 +52,7 @@ import (
 //	              sweep deletes what no folder contains any more
 //	learning/     chats that know of exports, users who declined; a record for each
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
+//	errors-erased/ whose errors replicas have to drop from their memory; for three hours
 //	audit/        audit entries: at most audit.MaxEntries, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
 //	asked/        index of conversations in shared chats by user; kept as long as they are

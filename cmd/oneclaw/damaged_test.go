@@ -70,6 +70,7 @@ var recordKinds = []struct {
 	{"learning/no/telegram:{chat}", onDemand},
 	{"learning/salt", onDemand},
 	{"audit/0000000000000000001", onDemand},
+	{"errors-erased/x", onDemand},
 	{"admin/seat/x", onDemand},
 	{"conversation/telegram:{chat}/telegram:{chat}/1", onDemand},
 	{"conversation/telegram:-77/telegram:-77/1", onDemand},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,12 @@ const (
 	errorFlushInterval = time.Second
 	// errorPruneInterval is the longest pause between two deletions of old errors.
 	errorPruneInterval = time.Hour
+	// erasedPrefix begins the keys of erasures, which tell other replicas what to drop. They are kept for
+	// erasedAge, in which each replica looks for them several times.
+	erasedPrefix = "errors-erased/"
+	erasedAge    = 3 * errorPruneInterval
+	// maxClockDifference is how far the clocks of replicas are apart at most.
+	maxClockDifference = time.Minute
 )
 
 // ErrorStore stores the errors of the log, so that the pages show them after a restart and for all
@@ -42,8 +49,10 @@ type ErrorStore struct {
 	Store storage.Store
 	// Ring has the logged warnings and errors, with secrets masked. Without it nothing is stored.
 	Ring *telemetry.Ring
-	Log  *slog.Logger
-	Now  func() time.Time
+	// Replica is another word for each process that shares the store; "" if no other does.
+	Replica string
+	Log     *slog.Logger
+	Now     func() time.Time
 
 	flushing sync.Mutex
 }
@@ -86,6 +95,9 @@ func (e *ErrorStore) flushAndPrune(ctx context.Context) {
 func (e *ErrorStore) flush(ctx context.Context) error {
 	e.flushing.Lock()
 	defer e.flushing.Unlock()
+	if err := e.dropErased(ctx); err != nil {
+		return err
+	}
 	var ops []storage.Op
 	for _, one := range e.Ring.Take() {
 		if one.User == "" && one.Job != "" {
@@ -163,17 +175,66 @@ func (e *ErrorStore) prune(ctx context.Context) error {
 	return errors.Join(err, e.remove(ctx, gone))
 }
 
-// Forget deletes the errors of a user, as platform:id, and of their direct chat.
+// erasure says whose errors a replica has deleted when.
+type erasure struct {
+	User    string     `json:"user"`
+	Direct  chats.Chat `json:"direct"`
+	Replica string     `json:"replica"`
+	At      time.Time  `json:"at"`
+}
+
+// concerns reports whether an error is about the user, as platform:id, or about their direct chat.
+func (o erasure) concerns(one telemetry.Error) bool {
+	chat, err := chats.ParseChat(chatOf(one))
+	return one.User == o.User || err == nil && chat.WithoutThread() == o.Direct.WithoutThread() || strings.Contains(one.Details+" ", "="+o.User+" ")
+}
+
+// dropErased drops the errors of the ring that another replica has erased. Later ones of the same user stay.
+func (e *ErrorStore) dropErased(ctx context.Context) error {
+	if e.Replica == "" {
+		return nil
+	}
+	var all []erasure
+	var old []string
+	for entry, err := range e.Store.List(ctx, storage.Range{Prefix: erasedPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list erasures: %w", err)
+		}
+		var one erasure
+		if json.Unmarshal(entry.Value, &one) != nil || e.Now().Sub(one.At) >= erasedAge {
+			old = append(old, entry.Key)
+		} else if one.Replica != e.Replica {
+			all = append(all, one)
+		}
+	}
+	e.Ring.Drop(func(one telemetry.Error) bool {
+		return slices.ContainsFunc(all, func(o erasure) bool { return o.concerns(one) && one.At.Before(o.At.Add(maxClockDifference)) })
+	})
+	return e.remove(ctx, old)
+}
+
+// Forget deletes the errors of a user, as platform:id, and of their direct chat. Other replicas drop theirs
+// before they next store or show any.
 func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat) error {
+	of := erasure{user, direct, e.Replica, e.Now()}
 	senders := map[string]string{} // of the jobs that lines of the log name alone
 	for _, one := range e.Ring.Last() {
 		if _, known := senders[one.Job]; !known && one.User == "" && one.Job != "" {
 			senders[one.Job] = e.userOf(ctx, one.Job)
 		}
 	}
+	if e.Replica != "" {
+		data, err := json.Marshal(of)
+		if err == nil {
+			_, err = e.Store.Put(ctx, erasedPrefix+rand.Text(), data, storage.Absent)
+		}
+		if err != nil {
+			return fmt.Errorf("store an erasure of errors: %w", err)
+		}
+	}
 	theirs := func(one telemetry.Error) bool {
-		chat, err := chats.ParseChat(chatOf(one))
-		return cmp.Or(one.User, senders[one.Job]) == user || err == nil && chat.WithoutThread() == direct.WithoutThread() || strings.Contains(one.Details+" ", "="+user+" ")
+		one.User = cmp.Or(one.User, senders[one.Job])
+		return of.concerns(one)
 	}
 	e.Ring.Drop(theirs)
 	if e.Ring != nil { // a line that names only the job gets its user when it is stored
@@ -219,11 +280,12 @@ func (e *ErrorStore) newestSince(ctx context.Context, t time.Time) (newest telem
 }
 
 // lastLogged returns the last warnings and errors of this process.
-func (e *ErrorStore) lastLogged() []telemetry.Error {
+func (e *ErrorStore) lastLogged(ctx context.Context) ([]telemetry.Error, error) {
 	if e == nil {
-		return nil
+		return nil, nil
 	}
-	return e.Ring.Last()
+	err := e.dropErased(ctx)
+	return e.Ring.Last(), err
 }
 
 // errors shows the stored errors and the last warnings of this process.
@@ -247,8 +309,12 @@ func (p *page) errors(ctx context.Context, r frame.Request) (frame.Page, error) 
 	if err != nil {
 		return frame.Page{}, err
 	}
+	logged, err := p.Program.Errors.lastLogged(ctx)
+	if err != nil {
+		return frame.Page{}, err
+	}
 	warnings := &frame.Table{Name: "warnings", Caption: "Warnings of this process, the newest first", Columns: frame.Columns("When", "What", "Why", "Details"), Empty: "No warning since the program began."}
-	for _, one := range p.Program.Errors.lastLogged() {
+	for _, one := range logged {
 		if one.Level < slog.LevelError && len(warnings.Rows) < r.Limit {
 			warnings.Rows = append(warnings.Rows, []frame.Cell{{Time: one.At, Link: messageLink(one.Job)}, frame.Text(one.Text), frame.Text(one.Cause), frame.Text(one.Details)})
 		}

@@ -136,6 +136,52 @@ func TestErrorsGo(t *testing.T) {
 	}
 }
 
+// What a replica keeps in its memory goes, too, where another one forgets a user.
+func TestErrorsGoInEveryReplica(t *testing.T) {
+	r := newRig(t)
+	now := time.Now()
+	replica := func(name string) (*admin.ErrorStore, *slog.Logger) {
+		ring := telemetry.NewRing(func(s string) string { return s })
+		log := slog.New(ring.WrapHandler(slog.DiscardHandler))
+		return &admin.ErrorStore{Store: r.store, Replica: name, Ring: ring, Log: log, Now: func() time.Time { return now }}, log
+	}
+	one, _ := replica("1")
+	looked, looking := replica("2")
+	storing, stored := replica("3")
+	for _, log := range []*slog.Logger{looking, stored} {
+		log.Warn("a warning of theirs", "chat", "telegram:7:2")
+		log.Error("an error of theirs", "user", "telegram:7")
+		log.Warn("a warning of another", "chat", "telegram:77")
+	}
+	if err := one.Forget(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	keepErrors(t, storing)
+	r.cfg.Program.Errors = looked
+	for _, got := range []string{r.get(frame.Root + "errors"), fmt.Sprint(storing.Ring.Last())} {
+		if strings.Contains(got, "of theirs") || !strings.Contains(got, "a warning of another") {
+			t.Errorf("another replica shows %s", got)
+		}
+	}
+	// What is logged of a user later stays.
+	now = now.Add(-time.Hour)
+	if err := one.Forget(t.Context(), "telegram:8", chats.Chat{Platform: "telegram", ID: "8"}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	looking.Error("a later error", "user", "telegram:8")
+	keepErrors(t, looked)
+	if got := r.get(frame.Root + "errors"); !strings.Contains(got, "a later error") {
+		t.Errorf("the page is %s", got)
+	}
+	// What tells the others is not kept for long.
+	now = now.Add(3 * time.Hour)
+	keepErrors(t, looked)
+	for entry, err := range r.store.List(t.Context(), storage.Range{Prefix: "errors-erased/"}) {
+		t.Errorf("there is still %s (%v)", entry.Value, err)
+	}
+}
+
 // A running process writes an error within a second.
 func TestAnErrorIsWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

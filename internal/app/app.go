@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -170,6 +171,9 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 	log = b.traces.WrapLogger(log)
 	b.log = log
 	b.errors = &admin.ErrorStore{Store: store, Ring: cfg.Errors, Log: log, Now: cfg.Runtime.Now}
+	if store.Shared() {
+		b.errors.Replica = rand.Text()
+	}
 	b.offerClaim = func(ctx context.Context) error { offerClaim(ctx, cfg, store, log); return nil }
 	cfg.TapPlatforms()
 	var err error

@@ -45,6 +45,7 @@ import (
 //	              of the pseudonyms
 //	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
 //	error/        errors of the log; at most 1,000, for 30 days
+//	errors-erased/ whose errors replicas have to drop from their memory; for three hours
 //	admin/        sessions of administrators on their pages; one record for each administrator
 //	conversation/ a line for each conversation; those of tasks are deleted after 90 days
 //	begun/        an index of the conversations by their start; one entry for each
