@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/chromedp/chromedp"
 
@@ -62,12 +66,37 @@ func FindChromium(path string) (string, error) {
 	return "", errMissing
 }
 
+// removeAbandoned deletes what browsers of this user have kept, cookies and pages, if a killed bot could not:
+// the folders in which chromedp has them keep it, and that name a process which runs no more.
+func removeAbandoned() {
+	host, err := os.Hostname()
+	if err != nil {
+		return
+	}
+	profiles, _ := filepath.Glob(filepath.Join(os.TempDir(), "chromedp-runner*")) // the pattern is valid
+	for _, dir := range profiles {
+		lock, err := os.Readlink(filepath.Join(dir, "SingletonLock"))
+		if err != nil {
+			continue // it was not started yet, or belongs to another user
+		}
+		digits, ours := strings.CutPrefix(lock, host+"-")
+		pid, err := strconv.Atoi(digits)
+		if !ours || err != nil || pid <= 0 {
+			continue
+		}
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
 // launch starts Chromium. The process outlives ctx, which only bounds the start.
 func launch(ctx context.Context, path string) (*chromium, error) {
 	path, err := FindChromium(path)
 	if err != nil {
 		return nil, errMissing
 	}
+	removeAbandoned()
 	home, err := os.MkdirTemp("", "oneclaw-browser-")
 	if err != nil {
 		return nil, fmt.Errorf("start Chromium: %w", err)

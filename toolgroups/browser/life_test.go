@@ -2,10 +2,13 @@ package browser_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -73,6 +76,41 @@ func TestChromiumIsStartedOnceAndSeesNoSecrets(t *testing.T) {
 				t.Errorf("environment is %q", environment)
 			}
 		}
+	}
+}
+
+// The folder has the cookies and pages of a person.
+func TestWhatTheBrowserOfAKilledBotKeptIsDeleted(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	d := newDesk(t)
+	d.tool = newTool(t, browser.Config{AllowPrivate: loopback()})
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := exec.CommandContext(t.Context(), "true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	profile := func(name, lock string) string {
+		dir := filepath.Join(os.TempDir(), "chromedp-runner"+name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "Cookies"), nil, 0o600), os.Symlink(lock, filepath.Join(dir, "SingletonLock"))); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	left := profile("-left", fmt.Sprint(host, "-", ended.Process.Pid))
+	used := profile("-used", fmt.Sprint(host, "-", os.Getpid()))
+	elsewhere := profile("-elsewhere", fmt.Sprint("x", host, "-", ended.Process.Pid))
+	d.extract(t, d.page("/", "<p>x</p>"), nil)
+	for dir, want := range map[string]bool{left: false, used: true, elsewhere: true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: %v", filepath.Base(dir), err)
+		}
+	}
+	running, err := filepath.Glob(filepath.Join(os.TempDir(), "chromedp-runner*", "SingletonLock"))
+	if err != nil || len(running) != 3 { // a lock of the browser itself is among them: it names its process
+		t.Errorf("there are the locks %q (%v)", running, err)
 	}
 }
 
