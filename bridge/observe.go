@@ -15,11 +15,11 @@ import (
 // WantsAmbient implements [chats.AmbientInbox].
 func (b *Bridge) WantsAmbient(chat chats.Chat) bool { return b.observer.WantsAmbient(chat) }
 
-const observeUsage = "`/observe on` lets me remember what is said here and not to me, `/observe off` ends that. This is for the administrators of the group."
+const observeUsage = "`/observe on` has me also read what is said here and not to me, and remember it for a day; `/observe off` ends that. This is for the administrators of the group."
 
 // observeAnnouncement returns the announcement to the group that the bot now listens.
 func observeAnnouncement() string {
-	return fmt.Sprintf("I now listen along here. When you ask me something, I also see up to %d of the last messages that were not for me, none older than %s. They start nothing and cannot be searched, and /clear makes me forget them. /observe off ends this. On Telegram I see all messages only as an administrator of the group or with my privacy mode off.",
+	return fmt.Sprintf("I now also read messages here that are not for me. When you ask me something, I see up to %d of the last ones, none older than %s. They start nothing and cannot be searched, and /clear makes me forget them. /observe off ends this. On Telegram I see all messages only as an administrator of the group or with my privacy mode off.",
 		privacy.MaxShown, wording.RoughDuration(privacy.MaxAge))
 }
 
@@ -50,9 +50,9 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case m.Direct:
 		return "Only for groups: here I read everything anyway.", nil
 	case !on && !strings.EqualFold(strings.TrimSpace(args), "off"):
-		state := "I do not listen along here. "
+		state := "I read only the messages here that are for me. "
 		if b.observer.WantsAmbient(m.Chat) {
-			state = "I listen along here. "
+			state = "I also read messages here that are not for me. "
 		}
 		return state + observeUsage, nil
 	case !b.adminChecker.isAdmin(ctx, m):
@@ -63,14 +63,14 @@ func (b *Bridge) observe(ctx context.Context, j *queue.Run, args string) (string
 	case err != nil:
 		return "", err
 	case !on && changed:
-		return "I no longer listen along, and I have forgotten what I heard.", nil
+		return "I no longer read messages here that are not for me, and I have forgotten those that I had read.", nil
 	case !on:
-		return "I do not listen along here.", nil
+		return "I read only the messages here that are for me.", nil
 	case m.Chat.Thread == "":
 		return observeAnnouncement(), nil // visible to the whole group
 	}
 	if _, err := b.cards.Post(ctx, "observe/"+j.Key(), m.Chat.WithoutThread(), interact.Card{Text: observeAnnouncement()}); err != nil {
 		return "", err
 	}
-	return "I now listen along in this group, and I have told everyone.", nil
+	return "I now also read messages in this group that are not for me, and I have told everyone.", nil
 }

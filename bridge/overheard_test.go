@@ -56,6 +56,17 @@ func heardOf(id, user, text string) chats.Message {
 	return m
 }
 
+// People are told in plain words that the bot also reads what is not for it, and when it does not.
+func TestObserveSaysWhatIsRead(t *testing.T) {
+	r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} })
+	const also, only = "also read messages here that are not for me", "only the messages here that are for me"
+	for n, tt := range []struct{ command, want string }{
+		{"/observe", only}, {"/observe on", also}, {"/observe", also}, {"/observe off", "no longer read messages here that are not for me"}, {"/observe off", only},
+	} {
+		wantText(t, r.say(group(fmt.Sprint(n), "1", tt.command), n+1), tt.want)
+	}
+}
+
 // A message that was sent before /observe on, but arrives after it, is not kept.
 func TestWhatWasSaidBeforeTheBotListensIsNotKept(t *testing.T) {
 	r, _ := overheard(t)

@@ -103,7 +103,7 @@ func (s *interrupter) endOlderFound(ctx context.Context, j *queue.Run, open []*q
 	return nil
 }
 
-const clearedText = "Conversation cleared: it is closed, and its tools are unloaded. Nothing is deleted: your files are kept, and I can still find earlier messages when I search."
+const clearedText = "Conversation cleared: it is closed, and the tools that I was using are put away. Nothing is deleted: your files are kept, and I can still find earlier messages when I search."
 
 func (s *interrupter) clear(ctx context.Context, j *queue.Run, _ string) (string, error) {
 	if !s.adminChecker.canClear(ctx, j.Message) {

@@ -114,7 +114,7 @@ func (p Panel) describeAll(ctx context.Context, scope toolgroups.Scope) (string,
 			text += " " + saved
 		}
 	}
-	return text + " A button loads a group now, /clear unloads all.", nil
+	return text + " A button loads a group now, /clear puts all away.", nil
 }
 
 // groupList describes all groups, or lists only their names if that is too long for a message.

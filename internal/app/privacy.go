@@ -86,7 +86,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		},
 		{Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) }},
 		{
-			Name: "heard", About: "What I overheard of you in groups where I listen along; a day.",
+			Name: "heard", About: "What you said, not to me, in groups where I also read that; a day.",
 			Data: func(ctx context.Context, p person) (any, error) { return privacy.AmbientOf(ctx, b.store, p.User) },
 		},
 		{
