@@ -18,10 +18,13 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// TestDoctorListsWhatWasSetAside asks doctor beside a running bot and without one.
+// deadLettersRow is the row of doctor about dead letters.
+const deadLettersRow = "dead letters"
+
+// TestDoctorListsDeadLetters asks doctor beside a running bot and without one.
 //
 // Attack 02.
-func TestDoctorListsWhatWasSetAside(t *testing.T) {
+func TestDoctorListsDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"
@@ -48,7 +51,7 @@ func TestDoctorListsWhatWasSetAside(t *testing.T) {
 	look := func() {
 		t.Helper()
 		all, ok := examined(t, w.env)
-		got := all["set aside"]
+		got := all[deadLettersRow]
 		if !ok || got.Status != doctor.VerdictWarn {
 			t.Errorf("got %+v", got)
 		}

@@ -179,10 +179,10 @@ func TestWhatDoesNotDecodeIsToldAndListed(t *testing.T) {
 	_, incident, _ := strings.Cut(told, "Incident ")
 	for _, life := range []string{"while it runs", "after it ended"} {
 		all, _ := examined(t, w.env)
-		if all["set aside"].Status != doctor.VerdictWarn {
-			t.Errorf("%s: %+v", life, all["set aside"])
+		if all[deadLettersRow].Status != doctor.VerdictWarn {
+			t.Errorf("%s: %+v", life, all[deadLettersRow])
 		}
-		wantIn(t, all["set aside"].Text, key, strings.TrimSpace(incident))
+		wantIn(t, all[deadLettersRow].Text, key, strings.TrimSpace(incident))
 		bot.kill(syscall.SIGTERM)
 	}
 }

@@ -29,7 +29,7 @@ func (d *checker) checkDeadLetters(ctx context.Context) *doctor.Finding {
 	case err != nil:
 		return doctor.Warn("the database does not tell: %v", err)
 	case len(all) == 0:
-		return doctor.OK("nothing")
+		return doctor.OK("none")
 	}
 	var lines []string
 	for _, a := range all[max(0, len(all)-MaxDeadLetters):] {
