@@ -65,7 +65,7 @@ func (r turnHost) FailureAnswer(ctx context.Context, j *queue.Run, told string, 
 		choices = []interact.Choice{againChoice, detailsChoice}
 	}
 	if _, err = r.cards.Answer(ctx, j, interact.Card{
-		Kind: failedKind, Text: outbox.WithHeading(j, told), Data: data, Choices: [][]interact.Choice{choices},
+		Kind: failedKind, Text: outbox.WithHeading(j, told), QuotedUser: j.Message.SenderID(), Data: data, Choices: [][]interact.Choice{choices},
 	}); err != nil {
 		r.log.Warn("failure notice sent without buttons", "job", j.Key(), "err", err)
 		outbox.DeliveryOf(j).CardToken = ""

@@ -41,7 +41,8 @@ type CardHandler struct {
 type budgetRequest struct {
 	// ID is the same in all cards about one refusal.
 	ID string `json:"id"`
-	// Chat and User are those of the refused call.
+	// Chat and User are those of the refused call. In a request to administrators about the budget of all,
+	// User is who asks.
 	Chat    chats.Chat `json:"chat"`
 	User    string     `json:"user"`
 	Refusal Refusal    `json:"refusal"`
@@ -71,7 +72,7 @@ func (p budgetRequest) newCard(text string, rows ...[]interact.Choice) (interact
 	if err != nil {
 		return interact.Card{}, fmt.Errorf("encode budget card: %w", err)
 	}
-	return interact.Card{Kind: CardKind, Text: text, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
+	return interact.Card{Kind: CardKind, Text: text, QuotedUser: p.User, Choices: rows, Data: data, Expires: p.Refusal.Until}, nil
 }
 
 // RefusalCard implements bridge.Hooks.RefusalCard.
@@ -142,10 +143,17 @@ func (d *CardHandler) askAdministrators(ctx context.Context, press interact.Pres
 	if err != nil {
 		return interact.Result{}, err
 	}
+	if p.Refusal.Account.Kind != KindUser {
+		p.User = press.User
+	}
+	who := plainName(press.UserName) + "`" + press.User + "`"
+	if p.User != press.User {
+		who = "Somebody else" // a card is deleted with one user, so it names no second
+	}
 	asked := 0
 	for _, chat := range places {
-		card, err := p.newCard(fmt.Sprintf("%s`%s` asks for more budget in `%s`.\n\nUsed by %s: %s.",
-			plainName(press.UserName), press.User, p.Chat, p.Refusal.Account.DescribeOwner(p.User), p.Refusal.SpentOfLimit()), p.raiseButton())
+		card, err := p.newCard(fmt.Sprintf("%s asks for more budget in `%s`.\n\nUsed by %s: %s.",
+			who, p.Chat, p.Refusal.Account.DescribeOwner(press.User), p.Refusal.SpentOfLimit()), p.raiseButton())
 		if err != nil {
 			return interact.Result{}, err
 		}
