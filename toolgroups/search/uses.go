@@ -67,11 +67,16 @@ func (u *Uses) Learn(ctx context.Context, user string, turn []toolgroups.PastCal
 	if len(queries) == 0 || user == "" {
 		return nil
 	}
+	existed := false
 	for attempt := 1; ; attempt++ {
 		uses, rev, err := u.load(ctx, user)
 		if err != nil {
 			return err
 		}
+		if existed && rev == storage.Absent {
+			return nil // the user has been forgotten meanwhile
+		}
+		existed = existed || rev != storage.Absent
 		value, err := json.Marshal(addUse(uses, tool, queries))
 		if err != nil {
 			return fmt.Errorf("search: encode the searches of %s: %w", user, err)

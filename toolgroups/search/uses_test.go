@@ -130,6 +130,35 @@ func TestLearnedWordsFindTheTool(t *testing.T) {
 	}
 }
 
+// forgetful is a store from which somebody deletes a record before it is written.
+type forgetful struct{ storage.KV }
+
+func (s forgetful) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	if rev != storage.Absent {
+		if err := s.Delete(ctx, key, storage.Any); err != nil {
+			return 0, err
+		}
+	}
+	return s.KV.Put(ctx, key, value, rev)
+}
+
+func TestATurnTeachesNothingAboutSomebodyWhoWasForgottenMeanwhile(t *testing.T) {
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	u, turn := search.NewUses(forgetful{store}), []toolgroups.PastCall{searched("bug", foundIssues), called("github_create_issue", true)}
+	for range 2 {
+		if err := u.Learn(t.Context(), "telegram:1", turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := u.List(t.Context(), "telegram:1"); err != nil || len(got) > 0 {
+		t.Errorf("learned %v, %v", got, err)
+	}
+}
+
 func TestTheLastSearchesAreKept(t *testing.T) {
 	u := uses(t)
 	learn := func(query, tool string) {
