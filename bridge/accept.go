@@ -47,6 +47,7 @@ type intake struct {
 	deadLetters  queue.DeadLetterStore
 	measure      queue.Counter
 	retryFor     time.Duration
+	onErased     func(context.Context) error // see [Hooks]
 	now          func() time.Time
 	log          *slog.Logger
 
@@ -268,6 +269,11 @@ func (in *intake) forgetStranger(ctx context.Context, j *queue.Run) (bool, error
 	}
 	if err := in.observer.Forget(ctx, m.SenderID()); err != nil {
 		return false, err
+	}
+	if in.onErased != nil {
+		if err := in.onErased(ctx); err != nil {
+			return false, err
+		}
 	}
 	outbox.DeliveryOf(j).Notice = strangerForgotten
 	return true, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,9 +139,16 @@ func TestWhatIsOverheardGoesWithItsSpeaker(t *testing.T) {
 	})
 	t.Run("a stranger", func(t *testing.T) {
 		r, shown := overheard(t)
+		r.stop()
+		var erased atomic.Int32
+		r.cfg.Hooks.OnErased = func(context.Context) error { erased.Add(1); return nil }
+		r.start()
 		wantText(t, r.say(from("6", "5", "/forget"), 4), "I have forgotten what I heard you say in groups. Your messages to me here are deleted within a week.")
 		if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
 			t.Errorf("it stands in %q", found)
+		}
+		if erased.Load() == 0 {
+			t.Error("nobody is told that something is gone")
 		}
 		r.accept(heardOf("7", "6", "the marmot is green"))
 		r.accept(from("6", "8", "/forget"))
