@@ -508,6 +508,8 @@ type forgetWorker struct {
 	eraser *privacy.Eraser
 }
 
+func (w *forgetWorker) newData() (args, work any) { return nil, new(outbox.Erasure) }
+
 func (w *forgetWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return w.eraser.Forget(ctx, j)
 }
@@ -519,6 +521,8 @@ type eraseWorker struct {
 	eraser    *privacy.Eraser
 	completer *completer
 }
+
+func (w *eraseWorker) newData() (args, work any) { return nil, new(outbox.Erasure) }
 
 func (w *eraseWorker) perform(ctx context.Context, j *queue.Run) error {
 	if err := w.eraser.Erase(ctx, j); err != nil {

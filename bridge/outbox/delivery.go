@@ -112,6 +112,23 @@ func (d *BotMessage) Clone() any {
 	return &copied
 }
 
+// Erasure is the delivery of a job that erases a user. Its receipt is written after the others are
+// erased, so it does not name the user.
+type Erasure struct{ Delivery }
+
+// Report removes everything from the receipt except the ids, the times and the state.
+func (d *Erasure) Report(r *receipts.Receipt) {
+	bare := r.WithoutContent()
+	bare.LeaseToken = r.LeaseToken
+	*r = *bare
+}
+
+// Clone returns a copy.
+func (d *Erasure) Clone() any {
+	copied := *d
+	return &copied
+}
+
 // MakeEphemeral makes the answer visible only to the sender. In a direct chat it does nothing.
 func MakeEphemeral(j *queue.Run) { DeliveryOf(j).Ephemeral = !j.Message.Direct }
 
