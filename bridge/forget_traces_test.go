@@ -8,10 +8,13 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
 )
 
 // The card about a task that failed in a group shows the title that the user gave it.
@@ -47,6 +50,37 @@ func TestNoReceiptOfAnErasureNamesTheUser(t *testing.T) {
 			found = slices.DeleteFunc(found, func(place string) bool { return !strings.HasPrefix(place, receipts.Prefix) })
 			if len(found) > 0 {
 				t.Errorf("%s is still in %q", sign, found)
+			}
+		}
+	})
+}
+
+// What somebody did to the messages of others is on record with these.
+func TestForgetTakesRatingsAndDecisionsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Access.Allow = []string{"fake:1", "fake:6", "fake:7"} })
+		r.accept(group("1", "6", "Bob asks"))
+		r.platform.wait(t, 1)
+		pass(t, 1)
+		for _, user := range []string{"1", "7"} {
+			r.accept(chats.NewFeedback(group("", "", "").Chat, "1", user, chats.FeedbackGood, time.Now()))
+		}
+		decided := &receipts.Receipt{Message: group("2", "6", "Bob runs a tool"), State: receipts.Done, Closed: time.Now()}
+		decided.Turn.Approvals = []receipts.Approval{{Tool: "exec", Decision: &receipts.Decision{Choice: receipts.ChoiceAllow, By: "fake:1", Name: "Secretary"}}}
+		if err := receipts.Put(t.Context(), r.cfg.Store, decided, storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, 1)
+		if found := placesOf(t, r.cfg.Store, `"by":"fake:1"`); len(found) < 2 {
+			t.Fatalf("only %q name the user", found)
+		}
+		r.forget(t)
+		pass(t, 60)
+		r.wantNoSecrets()
+		for user, want := range map[string]int{"fake:1": 0, "fake:7": 1} {
+			found := slices.DeleteFunc(placesOf(t, r.cfg.Store, `"by":"`+user), func(place string) bool { return !strings.HasPrefix(place, receipts.Prefix) })
+			if len(found) != want {
+				t.Errorf("%s is in %q", user, found)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"oneclaw/storage"
@@ -15,7 +16,10 @@ import (
 // platform, and skips damaged ones.
 func ByUser(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error] {
 	return func(yield func(*Receipt, error) bool) {
-		for r := range listByUser(ctx, kv, by) {
+		for r := range listOf(ctx, kv, by) {
+			if r.err == nil && !r.isBy(by) {
+				continue
+			}
 			if !yield(r.Receipt, r.err) {
 				return
 			}
@@ -30,7 +34,8 @@ type readResult struct {
 	err error
 }
 
-func listByUser(ctx context.Context, kv storage.KV, by string) iter.Seq[readResult] {
+// listOf yields the receipts of the platform of a user (platform:id), except damaged ones.
+func listOf(ctx context.Context, kv storage.KV, by string) iter.Seq[readResult] {
 	platform, _, _ := strings.Cut(by, ":")
 	return func(yield func(readResult) bool) {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: Prefix + platform + ":"}) {
@@ -39,24 +44,24 @@ func listByUser(ctx context.Context, kv storage.KV, by string) iter.Seq[readResu
 				return
 			}
 			r := new(Receipt)
-			if json.Unmarshal(entry.Value, r) != nil || r.Message.User == "" || r.Message.SenderID() != by {
-				continue
-			}
-			if !yield(readResult{Receipt: r, rev: entry.Revision}) {
+			if json.Unmarshal(entry.Value, r) == nil && !yield(readResult{Receipt: r, rev: entry.Revision}) {
 				return
 			}
 		}
 	}
 }
 
-// EraseEverywhere erases the messages of a user (platform:id), and their answers, from all receipts.
+func (r *Receipt) isBy(user string) bool { return r.Message.User != "" && r.Message.SenderID() == user }
+
+// EraseEverywhere erases the messages of a user (platform:id), and their answers, from all receipts. From
+// those of others it erases the user's ratings, and who decided if it was the user.
 func EraseEverywhere(ctx context.Context, store storage.Store, by string) error {
 	for changed := true; changed; {
 		changed = false
-		for r := range listByUser(ctx, store, by) {
+		for r := range listOf(ctx, store, by) {
 			err := r.err
 			if err == nil {
-				err = eraseReceipt(ctx, store, r.Receipt, r.rev)
+				err = eraseReceipt(ctx, store, r.Receipt, r.rev, by)
 			}
 			if errors.Is(err, storage.ErrConflict) { // the receipt is read again
 				changed, err = true, nil
@@ -69,8 +74,14 @@ func EraseEverywhere(ctx context.Context, store storage.Store, by string) error 
 	return nil
 }
 
-func eraseReceipt(ctx context.Context, store storage.Store, r *Receipt, rev storage.Revision) error {
-	ops, err := r.WithoutContent().Ops(rev)
+// eraseReceipt erases a user from a receipt.
+func eraseReceipt(ctx context.Context, store storage.Store, r *Receipt, rev storage.Revision, by string) error {
+	if r.isBy(by) {
+		r = r.WithoutContent()
+	} else if !r.Turn.forget(by) {
+		return nil
+	}
+	ops, err := r.Ops(rev)
 	if err != nil {
 		return err
 	}
@@ -78,4 +89,17 @@ func eraseReceipt(ctx context.Context, store storage.Store, r *Receipt, rev stor
 		return fmt.Errorf("erase the content of receipt %s: %w", r.Key(), err)
 	}
 	return nil
+}
+
+// forget deletes a user's ratings, and the user from decisions. It reports whether there were any.
+func (t *Turn) forget(user string) (changed bool) {
+	all := len(t.Feedback)
+	t.Feedback = slices.DeleteFunc(t.Feedback, func(o Feedback) bool { return o.By == user })
+	changed = len(t.Feedback) < all
+	for _, a := range t.Approvals {
+		if d := a.Decision; d != nil && d.By == user {
+			d.By, d.Name, changed = "", "", true
+		}
+	}
+	return changed
 }
