@@ -2,8 +2,10 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
@@ -82,6 +85,38 @@ func TestForgetTakesRatingsAndDecisionsAway(t *testing.T) {
 			if len(found) != want {
 				t.Errorf("%s is in %q", user, found)
 			}
+		}
+	})
+}
+
+// Nobody can tell from a damaged record what it was, but its key names the chat.
+func TestForgetTakesDamagedRecordsOfTheDirectChatAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo)
+		r.accept(direct("1", "hello"))
+		r.platform.wait(t, 1)
+		pass(t, 1)
+		const damaged = `{"message":{"text":"secret`
+		r.put("job/done/fake:1/9/text", damaged)
+		letters := queue.DeadLetterStore{KV: r.cfg.Store, Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		for _, key := range []string{"job/done/fake:1/8/text", "memory/fake:1/8", "job/done/fake:g/8/text"} {
+			if err := letters.AddDamaged(t.Context(), storage.Entry{Key: key, Value: []byte(damaged)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.forget(t)
+		pass(t, 60)
+		r.wantNoSecrets()
+		if all := deadLetters(t, r); len(all) != 1 || all[0].Key != "job/done/fake:g/8/text" {
+			t.Errorf("set aside are %+v", all)
+		}
+		var left receipts.Receipt
+		entry, err := r.cfg.Store.Get(t.Context(), "job/done/fake:1/9/text")
+		if err == nil {
+			err = json.Unmarshal(entry.Value, &left)
+		}
+		if err != nil || left.State != receipts.Failed {
+			t.Errorf("the receipt is %s: %v", entry.Value, err)
 		}
 	})
 }

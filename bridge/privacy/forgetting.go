@@ -7,9 +7,11 @@ package privacy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,6 +152,9 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 		return "", err
 	}
 	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
+		return "", err
+	}
+	if err := d.replaceDamaged(ctx, direct); err != nil {
 		return "", err
 	}
 	if err := interact.ForgetLasting(ctx, d.cfg.Store, by); err != nil {
@@ -382,6 +387,27 @@ func (d *Eraser) eraseShared(ctx context.Context, j *queue.Run) error {
 	return nil
 }
 
+// replaceDamaged replaces the receipts of direct chats that do not decode by empty ones, which still stop
+// duplicates.
+func (d *Eraser) replaceDamaged(ctx context.Context, direct map[chats.Chat]bool) error {
+	for chat := range direct {
+		for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: receipts.Prefix + chat.String() + "/"}) {
+			if err != nil {
+				return fmt.Errorf("look for damaged receipts: %w", err)
+			}
+			m, known := queue.MessageOf(entry.Key, receipts.Prefix)
+			if !known || json.Unmarshal(entry.Value, new(receipts.Receipt)) == nil {
+				continue
+			}
+			empty := &receipts.Receipt{Message: m, State: receipts.Failed, Closed: d.cfg.Now()}
+			if err := receipts.Put(ctx, d.cfg.Store, empty, storage.Any); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // deleteDeadLetters deletes the dead letters of a user's messages, of cards that quote the user, and of
 // direct chats.
 func (d *Eraser) deleteDeadLetters(ctx context.Context, by string, direct map[chats.Chat]bool) error {
@@ -391,7 +417,16 @@ func (d *Eraser) deleteDeadLetters(ctx context.Context, by string, direct map[ch
 	}
 	for _, a := range all {
 		theirs := a.SenderID() == by || a.QuotedUser == by
-		if chat, err := chats.ParseChat(a.Chat); !theirs && (err != nil || !direct[chat.WithoutThread()]) {
+		places := []string{a.Chat}
+		if a.Chat == "" { // of a damaged record, whose key names a chat or an owner
+			places = strings.Split(a.Key, "/")
+			theirs = theirs || slices.Contains(places, by)
+		}
+		for _, place := range places {
+			chat, err := chats.ParseChat(place)
+			theirs = theirs || err == nil && direct[chat.WithoutThread()]
+		}
+		if !theirs {
 			continue
 		}
 		if err := d.cfg.Store.Delete(ctx, queue.DeadLetterKey(a.Key), storage.Any); err != nil {
