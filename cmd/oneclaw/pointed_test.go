@@ -76,7 +76,7 @@ func (k *talkHarness) settle(where place, platform string) {
 			switch {
 			case s.aside || m == behind || m == cut && k.says[down] != nil || i > 0 && !k.says[m][i-1].aside:
 			case strings.HasPrefix(s.text, "/"):
-				k.due[m] = append(k.due[m], "messages here that are not for me")
+				k.due[m] = append(k.due[m], "I now also read messages here that are not for me")
 			default:
 				answers++
 				k.due[m] = append(k.due[m], answer(answers, k.name))

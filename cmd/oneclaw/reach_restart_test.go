@@ -283,7 +283,7 @@ func TestKilledAndStartedAgain(t *testing.T) {
 			r.restart(syscall.SIGTERM, other)
 			r.withinReach(fmt.Sprintf("%s, then %s", mode, other), r.tell("go on"), groups, false)
 			s.say(0, s.sign+"clear")
-			s.one("unloaded")
+			s.one("Conversation cleared")
 			everything := other == search.RoutingAll || other == search.RoutingThreshold // from the first request on
 			if first := r.tell("hello").ToolNames(); slices.Contains(first, "pdf_info") && !everything {
 				s.t.Errorf("%s: a new conversation begins with %v", other, first)
