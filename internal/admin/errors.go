@@ -112,7 +112,10 @@ func (e *ErrorStore) flush(ctx context.Context) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	if _, err := e.Store.Write(ctx, ops...); err != nil {
+	// They are no longer in the ring, so the end of ctx does not interrupt the write.
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+	defer cancel()
+	if _, err := e.Store.Write(writing, ops...); err != nil {
 		return fmt.Errorf("store %d errors: %w", len(ops), err)
 	}
 	return nil
