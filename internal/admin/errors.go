@@ -227,11 +227,7 @@ func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat)
 		}
 	}
 	if e.Replica != "" {
-		data, err := json.Marshal(of)
-		if err == nil {
-			_, err = e.Store.Put(ctx, erasedPrefix+rand.Text(), data, storage.Absent)
-		}
-		if err != nil {
+		if _, err := queue.Write(ctx, e.Store, erasedPrefix+rand.Text(), of, storage.Absent); err != nil {
 			return fmt.Errorf("store an erasure of errors: %w", err)
 		}
 	}
