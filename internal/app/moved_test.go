@@ -9,10 +9,8 @@ import (
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/config"
-	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
-	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
 
@@ -25,17 +23,8 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	cfg.DataDir, cfg.Access.Allow = dir, []string{"*"}
 	cfg.Telegram.Token = "1:x"
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(dir, database.Name), NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = store.Close() }()
-	b, err := New(t.Context(), cfg, &database.Store{Store: store}, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = b.Close() }()
-	changing, _, err := OpenSettings(cfg, store, log)
+	b := newTestBot(t, cfg)
+	changing, _, err := OpenSettings(cfg, b.store, log)
 	if err != nil {
 		t.Fatal(err)
 	}

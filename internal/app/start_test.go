@@ -142,20 +142,28 @@ func TestChecksThatWereNotMadeAreNamed(t *testing.T) {
 	}
 }
 
-func TestABotThatRunsDeletesWhatARestoreLeft(t *testing.T) {
-	t.Parallel()
-	cfg, log := config.Default(), slog.New(slog.NewTextHandler(t.Output(), nil))
-	cfg.DataDir = t.TempDir()
+// newTestBot returns a bot that does not run yet, with a database in its data directory. Both are closed when the
+// test ends.
+func newTestBot(t *testing.T, cfg config.Config) *Bot {
+	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(cfg.DataDir, database.Name), NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = store.Close() }()
-	b, err := New(t.Context(), cfg, &database.Store{Store: store}, log)
+	t.Cleanup(func() { _ = store.Close() })
+	b, err := New(t.Context(), cfg, &database.Store{Store: store}, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = b.Close() }()
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+func TestABotThatRunsDeletesWhatARestoreLeft(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	b := newTestBot(t, cfg)
 	left, then := filepath.Join(cfg.DataDir, ".restore-1"), time.Now().Add(-2*time.Hour)
 	if err := errors.Join(os.WriteFile(left, nil, 0o600), os.Chtimes(left, then, then)); err != nil {
 		t.Fatal(err)
