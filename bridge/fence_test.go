@@ -107,6 +107,18 @@ func (s *sleepers) owner(t *testing.T) (owner, other int) {
 
 func (s *sleepers) wake(replica int) { close(s.lives[replica].awake) }
 
+// outlast pauses a replica whose request waits, until another has replaced it, and lets the request go on before
+// the writes of the replica.
+func (s *sleepers) outlast(t *testing.T, replica int, goOn chan struct{}) {
+	t.Helper()
+	s.lives[replica].sleep()
+	pass(t, takeover)
+	close(goOn)
+	pass(t, 1)
+	s.wake(replica)
+	pass(t, 60)
+}
+
 // answers are the answers to all but the first question, each where it came first.
 func (s *sleepers) answers() (all []string) {
 	for _, text := range s.platform.texts()[1:] {
@@ -250,12 +262,7 @@ func TestAnAnswerThatWaitedUntilAfterATakeoverIsNotSent(t *testing.T) {
 		s.several[owner].accept(in("7", "1", "one"))
 		<-waiting
 		s.platform.hold = nil
-		s.lives[owner].sleep()
-		pass(t, takeover)
-		close(goOn)
-		pass(t, 1)
-		s.wake(owner)
-		pass(t, 60)
+		s.outlast(t, owner, goOn)
 		s.several[other].accept(in("7", "2", "two"))
 		pass(t, 10)
 		shown := s.platform.shown()[1:]
@@ -318,12 +325,7 @@ func TestARecordingThatWaitedUntilAfterATakeoverIsNotSent(t *testing.T) {
 		}
 		s.several[owner].accept(in("7", "1", "one"))
 		<-waiting
-		s.lives[owner].sleep()
-		pass(t, takeover)
-		close(goOn)
-		pass(t, 1)
-		s.wake(owner)
-		pass(t, 60)
+		s.outlast(t, owner, goOn)
 		if got := s.platform.texts()[before:]; before != 2 || !slices.Equal(got, []string{"re: one"}) {
 			t.Errorf("after %d messages there are %q", before, got)
 		}
