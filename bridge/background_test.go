@@ -603,25 +603,28 @@ func TestAResultDoesNotReachTheNextConversation(t *testing.T) {
 
 func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
-	r, w := backgroundHarness(t, f)
-	r.accept(group("1", "1", "start run a"))
-	ask := r.platform.one(t, "It is for the background task About run a.")
-	r.accept(group("2", "1", "and you?"))
-	r.platform.one(t, "re: and you?")
-	r.accept(group("3", "1", "/tasks"))
-	r.platform.one(t, "waits for approval of `exec`")
-	other := press(r, ask, "p1", "2", "Allow")
-	if got := r.platform.toast(t, other.ID); !strings.Contains(got, "Only the person who asked") {
-		t.Errorf("another member was told %q", got)
-	}
-	r.restart()
-	press(r, ask, "p2", "1", "Allow")
-	got := r.platform.one(t, "[The background task")
-	if !strings.Contains(got.text, "> done: ran a") || fmt.Sprint(w.commands()) != "[a]" || got.to.Chat.ID != "g" {
-		t.Errorf("%+v, ran %q", got, w.commands())
-	}
-	r.nothingOpen()
+	synctest.Test(t, func(t *testing.T) {
+		f := newForeman()
+		r, w := backgroundHarness(t, f)
+		r.accept(group("1", "1", "start run a"))
+		ask := r.platform.one(t, "It is for the background task About run a.")
+		r.accept(group("2", "1", "and you?"))
+		r.platform.one(t, "re: and you?")
+		pass(t, 5) // the card is shown before the queue holds the task
+		r.accept(group("3", "1", "/tasks"))
+		r.platform.one(t, "waits for approval of `exec`")
+		other := press(r, ask, "p1", "2", "Allow")
+		if got := r.platform.toast(t, other.ID); !strings.Contains(got, "Only the person who asked") {
+			t.Errorf("another member was told %q", got)
+		}
+		r.restart()
+		press(r, ask, "p2", "1", "Allow")
+		got := r.platform.one(t, "[The background task")
+		if !strings.Contains(got.text, "> done: ran a") || fmt.Sprint(w.commands()) != "[a]" || got.to.Chat.ID != "g" {
+			t.Errorf("%+v, ran %q", got, w.commands())
+		}
+		r.nothingOpen()
+	})
 }
 
 // A result that waits behind a call for approval is no user's message: no notice speaks of it.
