@@ -112,8 +112,8 @@ func TestForgettingAPersonWaitsForTheirPresses(t *testing.T) {
 		held                   string // the kind of the job whose receipt is not written before the confirmation
 		slow                   string // what Bob asks before the press; it is answered after the confirmation
 	}{
-		"of somebody who asked here":        {"1", "/tools", "Group 2", "press", ""},
-		"of somebody who never asked":       {"6", "/clear", "↩ Undo", "press", ""},
+		"of a user who asked here":          {"1", "/tools", "Group 2", "press", ""},
+		"of a user who never asked":         {"6", "/clear", "↩ Undo", "press", ""},
 		"that undo a /clear":                {"6", "/clear", "↩ Undo", "undo", ""},
 		"that load a group after an answer": {"6", "/tools", "Group 2", "", "slow"},
 	} {

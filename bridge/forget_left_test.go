@@ -157,7 +157,7 @@ func TestForgetFollowsAGroupThatMoves(t *testing.T) {
 		open   func(t *testing.T, r *harness, f *foreman)
 		before bool // the group moves before the request
 	}{
-		"a question behind that of somebody else": {func(t *testing.T, r *harness, f *foreman) {
+		"a question behind that of another user": {func(t *testing.T, r *harness, f *foreman) {
 			r.accept(group("1", "6", "hold Bob's"))
 			<-f.held
 			r.accept(group("2", "1", "secret"))

@@ -58,7 +58,7 @@ func TestNoReceiptOfAnErasureNamesTheUser(t *testing.T) {
 	})
 }
 
-// What somebody did to the messages of others is on record with these.
+// What a user did to the messages of others is on record with these.
 func TestForgetTakesRatingsAndDecisionsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Access.Allow = []string{"fake:1", "fake:6", "fake:7"} })
@@ -89,7 +89,7 @@ func TestForgetTakesRatingsAndDecisionsAway(t *testing.T) {
 	})
 }
 
-// Nobody can tell from a damaged record what it was, but its key names the chat.
+// A damaged record does not say what it was, but its key names the chat.
 func TestForgetTakesDamagedRecordsOfTheDirectChatAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)

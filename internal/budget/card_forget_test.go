@@ -19,7 +19,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// quiet is a platform on which nobody speaks.
+// quiet is a platform on which no user speaks.
 type quiet struct{}
 
 func (quiet) Name() string { return "telegram" }

@@ -130,7 +130,7 @@ func TestLearnedWordsFindTheTool(t *testing.T) {
 	}
 }
 
-// forgetful is a store from which somebody deletes a record before it is written.
+// forgetful is a store from which a record is deleted before it is written.
 type forgetful struct{ storage.KV }
 
 func (s forgetful) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
