@@ -76,7 +76,7 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 			return
 		}
 	}
-	if j.State == receipts.Waiting {
+	if j.State == receipts.Waiting || j.Found { // a call of an earlier run may have asked a question
 		e.suspender.showResumed(e.queue.Context(), j)
 	}
 	t, over := attempts{}, false

@@ -117,6 +117,9 @@ func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts,
 
 // closeInterrupted closes an interrupted job, after recording in the conversation that its turn stopped.
 func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
+	if j.State != receipts.Waiting { // otherwise execute has done it
+		e.suspender.showResumed(e.queue.Context(), j)
+	}
 	if err := e.turns.StopTurn(e.queue.Context(), j, agent.NoteStopped); err != nil {
 		return err
 	}

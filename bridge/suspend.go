@@ -119,7 +119,7 @@ func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
 	if err := s.jobs.WriteFenced(ctx, j, func() error { return s.saveWaiting(ctx, j) }); err != nil {
 		return err
 	}
-	h, next := s.queue.Park(j)
+	h, next := s.queue.Park(ctx, j)
 	s.showWaiting(ctx, s.queue.ChatOf(j), true)
 	if next != nil {
 		s.notifyWaiting(ctx, h, next)

@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
+	"oneclaw/toolgroups"
 )
 
 // indicating is a platform that shows whether a turn waits for a user.
@@ -70,6 +71,41 @@ func TestAPlatformShowsThatATurnWaits(t *testing.T) {
 				r.restart()
 				pass(t, 60)
 				check("in the end")
+			})
+		})
+	}
+}
+
+// The wait for an answer to a tool's question is shown likewise.
+func TestAPlatformShowsThatAQuestionWaits(t *testing.T) {
+	for _, end := range []string{"an answer", "/stop", "/clear", "a restart"} {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := make(chan string, 100)
+				c := &curious{asks: form(yesOrNo), effect: toolgroups.Consequential}
+				r := c.rig(t, func(cfg *bridge.Config) {
+					p, _ := cfg.Platforms[0].(*platform)
+					cfg.Platforms = []chats.Platform{indicating{p, calls}}
+				})
+				r.accept(direct("1", "run x"))
+				card := r.platform.one(t, "Are you sure?")
+				pass(t, 5)
+				switch end {
+				case "an answer":
+					press(r, card, "p", "1", "Yes")
+				case "a restart":
+					r.restart() // which cuts off the call
+				default:
+					r.accept(direct("2", end))
+				}
+				pass(t, 60)
+				var got []string
+				for len(calls) > 0 {
+					got = append(got, <-calls)
+				}
+				if !slices.Equal(got, []string{"+1", "-1"}) {
+					t.Errorf("it shows %q", got)
+				}
 			})
 		})
 	}

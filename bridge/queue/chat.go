@@ -71,6 +71,12 @@ func (l *chatQueue) current() *Run {
 	return l.messages.running
 }
 
+// cancelRunning cancels the running turn, which then no longer waits for a user's answer.
+func (l *chatQueue) cancelRunning(cause error) {
+	l.messages.cancel(cause)
+	l.parked = nil
+}
+
 // releaseHeld queues the job that waits for a decision again, if pass accepts it. With a cause, the job
 // ends when it runs. The caller wakes the chat queue.
 func (l *chatQueue) releaseHeld(pass func(*Run) bool, cause error) bool {
@@ -108,15 +114,15 @@ func (q *Queue) Status(chat chats.Chat) Status {
 }
 
 // Park records that a running job waits for a user's answer, until Unpark is called, and frees its slot
-// for another turn. It returns the suspended job, or nil if the job no longer runs, and the next message
-// behind it, if there is one.
-func (q *Queue) Park(j *Run) (h *Suspended, next *Run) {
+// for another turn. It returns the suspended job, or nil if the job no longer runs or ctx, the job's, is
+// cancelled, and the next message behind it, if there is one.
+func (q *Queue) Park(ctx context.Context, j *Run) (h *Suspended, next *Run) {
 	q.ReleaseSlot(j)
 	chat := q.ChatOf(j)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.byChat[chat]
-	if l == nil || l.messages.running != j {
+	if l == nil || l.messages.running != j || ctx.Err() != nil {
 		return nil, nil
 	}
 	l.parked = newSuspended(q, l, j)

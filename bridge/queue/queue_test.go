@@ -296,6 +296,28 @@ func TestAnEvictedJobHasStoppedBeforeItIsClaimedAgain(t *testing.T) {
 	})
 }
 
+// The question of a call may be shown just when /stop cancels its turn.
+func TestACancelledJobWaitsForNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := working(t)
+		j := message(1)
+		q.Enqueue(j)
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		if h, _ := q.Park(ctx, j); h == nil || q.Status(j.Message.Chat).Held != h {
+			t.Error("the job does not wait")
+		}
+		q.Unpark(j)
+		q.Interrupt(j.Message.Chat, 2, context.Canceled)
+		cancel()
+		if h, _ := q.Park(ctx, j); h != nil || q.Status(j.Message.Chat).Held != nil {
+			t.Error("the job waits")
+		}
+		close(w.end)
+		q.Close(0)
+	})
+}
+
 // The pieces of an album are one message, and none of them waits once its turn has begun.
 func TestPiecesOfAMessageWaitNoLongerThanIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

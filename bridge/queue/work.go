@@ -144,7 +144,7 @@ func (q *Queue) InterruptUser(user string, cause error) {
 	defer q.mu.Unlock()
 	for _, l := range q.byChat {
 		if r := l.messages.running; r != nil && theirs(r) && !l.messages.survivesStop {
-			l.messages.cancel(cause)
+			l.cancelRunning(cause)
 		}
 		if l.releaseHeld(theirs, cause) {
 			q.wake(l)
@@ -163,7 +163,7 @@ func (q *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
 		return false
 	}
 	if r := l.messages.running; r != nil && its(r) {
-		l.messages.cancel(cause)
+		l.cancelRunning(cause)
 		return true
 	}
 	if i := slices.IndexFunc(l.messages.waiting, its); i >= 0 {
@@ -224,8 +224,8 @@ func (q *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 		return false, nil
 	}
 	if r := l.messages.running; r != nil && r.Seq < before && !l.messages.survivesStop {
-		l.messages.cancel(cause)
-		l.parked, running = nil, true
+		l.cancelRunning(cause)
+		running = true
 	}
 	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
 		switch {

@@ -179,7 +179,7 @@ func TestApprovalExpiresInTime(t *testing.T) {
 		s.w.env["ONECLAW_APPROVAL_TIMEOUT"] = "10s"
 		s.start()
 		s.say(0, "do it")
-		s.one("Then: ", "nobody approved it within 10s")
+		s.one("Then: ", "nobody approved it within 10 seconds")
 		card := s.one("May I run", "Expired.")
 		s.press(0, card, "aaaaaaaaaaaaaaaaaaaaaaaaaa-1-0", true)()
 		if n := s.w.runs(); n != 0 || len(card.buttons) > 0 {
