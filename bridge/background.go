@@ -475,6 +475,9 @@ func (b *background) listCard(chat chats.Chat, text, except string) interact.Car
 		if len(card.Choices) == 0 {
 			card.Text = strings.TrimSpace(card.Text + "\n\n**In the background:**\n")
 		}
+		if !slices.Contains(card.AlsoQuoted, t.User) {
+			card.AlsoQuoted = append(card.AlsoQuoted, t.User)
+		}
 		card.Text += fmt.Sprintf("\n- %s: %s, for %s", wording.EscapeMarkdown(t.Title), t.State, b.age(t.Began))
 		card.Choices = append(card.Choices, []interact.Choice{{Label: wording.OneLine("Cancel "+t.Title, interact.MaxLabel), Value: t.ID, Style: chats.StyleDanger}})
 	}
@@ -508,7 +511,7 @@ func (b *background) handlePress(ctx context.Context, press interact.Press) (int
 		toast = ended
 	}
 	left := b.listCard(press.Place, "", press.Choice)
-	return interact.Result{Toast: toast, Text: cmp.Or(left.Text, noTasksText), Choices: left.Choices, Close: len(left.Choices) == 0}, nil
+	return interact.Result{Toast: toast, Text: cmp.Or(left.Text, noTasksText), Choices: left.Choices, AlsoQuoted: left.AlsoQuoted, Close: len(left.Choices) == 0}, nil
 }
 
 // watch shows the progress of a task on its card, until end is called.

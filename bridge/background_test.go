@@ -816,6 +816,52 @@ func forgetTasks(t *testing.T) {
 	}
 }
 
+// The list of the tasks in a chat is made for one user, and names the tasks of all.
+func TestForgetTakesListsOfTasksForOthersAway(t *testing.T) {
+	t.Parallel()
+	for name, show := range map[string]func(r *harness, startSecret func()){
+		"asked for": func(r *harness, startSecret func()) {
+			startSecret()
+			r.accept(group("l", "6", "/tasks"))
+		},
+		"below the answer to a /stop": func(r *harness, startSecret func()) {
+			startSecret()
+			r.accept(group("l", "6", "/stop"))
+		},
+		"left when a task of the list was cancelled": func(r *harness, startSecret func()) {
+			r.accept(group("b", "6", "start hold on"))
+			r.platform.one(r.t, "done: Started")
+			r.accept(group("l", "6", "/tasks"))
+			list := r.platform.one(r.t, "- About hold on: is running")
+			startSecret()
+			press(r, list, "p", "6", "Cancel About hold on")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newForeman()
+				r, _ := backgroundHarness(t, f)
+				show(r, func() {
+					r.accept(group("a", "1", "start hold secret"))
+					r.platform.one(t, "done: Started 'About hold secret'")
+				})
+				r.platform.one(t, "- About hold secret: is running")
+				pass(t, 1)
+				for _, place := range placesOf(t, r.cfg.Store, "hold secret") {
+					if strings.HasPrefix(place, receipts.Prefix+"fake:g/l/") {
+						t.Errorf("the receipt of the command has the text: %s", place)
+					}
+				}
+				r.forget(t)
+				pass(t, 60)
+				r.nothingOpen()
+				r.wantNoSecrets()
+			})
+		})
+	}
+}
+
 // A question in a group is still being answered when its user wants to be forgotten, and begins tasks.
 func TestForgetTakesAwayWhatAnAnswerStillBegins(t *testing.T) {
 	t.Parallel()

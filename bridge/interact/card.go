@@ -55,6 +55,9 @@ type Card struct {
 	// QuotedUser is the user whose words the card shows, as platform:id. If this user asks to be
 	// forgotten, the card is deleted.
 	QuotedUser string `json:"of,omitempty"`
+	// AlsoQuoted are further users whose words the card shows. If one of them asks to be forgotten, the
+	// card is deleted too.
+	AlsoQuoted []string `json:"also_of,omitempty"`
 	// ReplyTo is the message that the card replies to. Only shared chats show it.
 	ReplyTo string `json:"reply_to,omitempty"`
 }
@@ -112,6 +115,8 @@ type Result struct {
 	Close bool
 	// Choices, if not nil, replace the buttons of a card that is not closed.
 	Choices [][]Choice
+	// AlsoQuoted, if not nil, replaces the card's AlsoQuoted.
+	AlsoQuoted []string
 	// Data, if not nil, replaces the card's Data.
 	Data json.RawMessage
 	// Ops are written together with the change of the card, and not at all if another result counts. They

@@ -134,6 +134,9 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 // Answer makes a card the answer of a job. If the platform has no buttons, it returns the text of the
 // card.
 func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, error) {
+	if slices.ContainsFunc(card.AlsoQuoted, func(user string) bool { return user != j.Message.SenderID() }) {
+		outbox.DeliveryOf(j).QuotesOthers = true
+	}
 	kept, err := d.newStoredCard(j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil

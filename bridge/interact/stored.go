@@ -76,6 +76,9 @@ func (c *StoredCard) applyResult(result Result) bool {
 	if result.Choices != nil {
 		c.Choices = result.Choices
 	}
+	if result.AlsoQuoted != nil {
+		c.AlsoQuoted = result.AlsoQuoted
+	}
 	return result.Text != "" || result.Choices != nil
 }
 
@@ -217,7 +220,7 @@ func (d *Cards) concerns(kept *StoredCard, person string, of map[chats.Chat]bool
 	if kept.IsOpen() && d.cfg.Host.IsNeeded(kept) {
 		return false
 	}
-	return kept.QuotedUser == person || of[kept.Chat.WithoutThread()] && (!kept.IsOpen() || kept.QuotedUser == "")
+	return kept.QuotedUser == person || slices.Contains(kept.AlsoQuoted, person) || of[kept.Chat.WithoutThread()] && (!kept.IsOpen() || kept.QuotedUser == "")
 }
 
 // AllOpen yields the open cards. It skips those that do not decode, which [Cards.Prune] handles.

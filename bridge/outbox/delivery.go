@@ -3,6 +3,7 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -17,6 +18,9 @@ type Delivery struct {
 	receipts.Answer
 	// QuotedUser is the user, platform:id, whose words the card of a [BotMessage] shows.
 	QuotedUser string `json:"of,omitempty"`
+	// QuotesOthers says that the answer shows words of other users than the sender. Its texts stay out of
+	// the receipt, in which /forget looks for the sender only.
+	QuotesOthers bool `json:"of_others,omitempty"`
 	// Heading is Markdown above the answer.
 	Heading string `json:"heading,omitempty"`
 	// Delay is the delay of the message, if its answer mentions it, otherwise 0.
@@ -65,6 +69,12 @@ func (d *Delivery) delivery() *Delivery { return d }
 func (d *Delivery) Report(r *receipts.Receipt) {
 	if r.Answer = d.Answer; d.Preview != nil {
 		r.Preview = d.Preview.ID
+	}
+	if d.QuotesOthers {
+		r.Answer.Parts = slices.Clone(d.Parts)
+		for i := range r.Answer.Parts {
+			r.Answer.Parts[i].Part = chats.Part{Repeat: d.Parts[i].Repeat}
+		}
 	}
 }
 
