@@ -23,6 +23,7 @@ type curious struct {
 	mu     sync.Mutex
 	asks   []toolgroups.Question
 	effect toolgroups.Effect
+	fetch  toolgroups.Handler // webfetch, nil for none
 	ran    int
 }
 
@@ -54,9 +55,11 @@ func (c *curious) run(ctx context.Context, _ toolgroups.Call) (toolgroups.Result
 // rig is one in which "run x" makes a call of the tool, and "look" one that only looks.
 func (c *curious) rig(t *testing.T, change ...func(*bridge.Config)) *harness {
 	t.Helper()
-	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
-		{Name: "exec", Description: "Ask.", Effect: c.effect, Parameters: json.RawMessage(`{"type":"object"}`), Timeout: time.Hour, Run: c.run},
-	}})
+	core := []toolgroups.Tool{{Name: "exec", Description: "Ask.", Effect: c.effect, Parameters: json.RawMessage(`{"type":"object"}`), Timeout: time.Hour, Run: c.run}}
+	if c.fetch != nil {
+		core = append(core, toolgroups.Tool{Name: "webfetch", Description: "Fetch.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`), Run: c.fetch})
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: core})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,6 +90,7 @@ func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
 		if over = err == nil || e.queue.Context().Err() != nil; over {
 			break
 		}
+		e.suspender.endWait(j)
 		last := t.countFailure(e.now(), e.completer.retryFor, err)
 		e.log.Error("a job panicked", "job", j.Key(), "panics", t.panics, "err", err)
 		over = last && e.giveUp(ctx, j, &t, receipts.Failed, err)

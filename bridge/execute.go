@@ -109,6 +109,7 @@ func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts,
 	case e.tryDeadLetter(j, t, err):
 		return false
 	default:
+		e.suspender.endWait(j)
 		e.log.Error("attempt at a job failed, trying again", "job", j.Key(), "wait", wait, "err", err)
 		ended = err
 	}
@@ -117,9 +118,7 @@ func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts,
 
 // closeInterrupted closes an interrupted job, after recording in the conversation that its turn stopped.
 func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
-	if j.State != receipts.Waiting { // otherwise execute has done it
-		e.suspender.showResumed(e.queue.Context(), j)
-	}
+	e.suspender.endWait(j)
 	if err := e.turns.StopTurn(e.queue.Context(), j, agent.NoteStopped); err != nil {
 		return err
 	}

@@ -369,6 +369,39 @@ func TestForgetWaitsForNoLaterMessage(t *testing.T) {
 	}
 }
 
+// lateStore tells only after a while that it has stored a certain message.
+type lateStore struct{ storage.Store }
+
+func (s lateStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	rev, err := s.Store.Write(ctx, ops...)
+	if slices.ContainsFunc(ops, func(op storage.Op) bool { return strings.Contains(op.Key, "/late/") }) {
+		linger(3 * time.Second)
+	}
+	return rev, err
+}
+
+// An erasure waits for the user's earlier messages, so it comes after one that is just being accepted.
+func TestForgetComesAfterAMessageThatIsBeingAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo, func(c *bridge.Config) { c.Store = lateStore{c.Store} })
+		r.accept(group("1", "1", "secret one"))
+		r.platform.wait(t, 1)
+		pass(t, 5)
+		var accepted sync.WaitGroup
+		accepted.Go(func() { r.accept(group("late", "1", "secret two")) })
+		pass(t, 1)
+		r.forget(t)
+		accepted.Wait()
+		pass(t, 30)
+		if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.Contains(got, "re: secret two") {
+			t.Errorf("there stands %q", got)
+		}
+		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+	})
+}
+
 // A damaged record is set aside like everywhere; it is no reason to forget nobody and to answer
 // nothing more.
 func TestForgetIsNotHeldUpByADamagedRecord(t *testing.T) {

@@ -27,6 +27,7 @@ type inserter struct {
 	queue     *queue.Queue
 	sender    *outbox.Sender
 	suspender *suspender
+	claimer   *claimer
 	tracer    queue.Tracer // nil for none
 	redact    func(text string) string
 	now       func() time.Time
@@ -99,8 +100,16 @@ func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// Put implements [access.Jobs] and [privacy.Jobs].
-func (i *inserter) Put(ctx context.Context, m chats.Message) error { return i.insert(ctx, i.New(m)) }
+// Put implements [access.Jobs] and [privacy.Jobs]. It queues what has been accepted in the chat first: an
+// erasure waits for its user's earlier messages, which must not stand behind it.
+func (i *inserter) Put(ctx context.Context, m chats.Message) error {
+	token, release, err := i.claimer.lockChat(ctx, m.Chat)
+	if err != nil {
+		return fmt.Errorf("insert a job in %s: %w", m.Chat, err)
+	}
+	defer release()
+	return i.insert(ctx, i.newJob(m, token))
+}
 
 // Tell implements [access.Jobs].
 func (i *inserter) Tell(ctx context.Context, m chats.Message, text string) error {

@@ -106,6 +106,14 @@ func (s *suspender) showResumed(ctx context.Context, j *queue.Run) {
 	}
 }
 
+// endWait records that a running job whose attempt has ended waits for no answer.
+func (s *suspender) endWait(j *queue.Run) {
+	s.queue.Unpark(j)
+	if j.State != receipts.Waiting { // otherwise execute has shown it
+		s.showResumed(s.queue.Context(), j)
+	}
+}
+
 // Park implements [interact.Turns]. The turn waits for a user's answer to a tool's question, and another
 // turn may run meanwhile. The sender of the next message is notified.
 func (s *suspender) Park(ctx context.Context, j *queue.Run) error {

@@ -78,24 +78,33 @@ func TestAPlatformShowsThatATurnWaits(t *testing.T) {
 
 // The wait for an answer to a tool's question is shown likewise.
 func TestAPlatformShowsThatAQuestionWaits(t *testing.T) {
-	for _, end := range []string{"an answer", "/stop", "/clear", "a restart"} {
+	for _, end := range []string{"an answer", "/stop", "/clear", "a restart", "a failure"} {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := make(chan string, 100)
-				c := &curious{asks: form(yesOrNo), effect: toolgroups.Consequential}
+				fetched := make(chan struct{})
+				c := &curious{asks: form(yesOrNo), effect: toolgroups.Consequential, fetch: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					<-fetched
+					return toolgroups.TextResult("the page")
+				}}
 				r := c.rig(t, func(cfg *bridge.Config) {
+					if end == "a failure" { // of the attempt, as a result cannot be stored
+						cfg.Store = brittle{cfg.Store, &saboteur{step: "store: append the page", way: failsOnce}}
+					}
 					p, _ := cfg.Platforms[0].(*platform)
 					cfg.Platforms = []chats.Platform{indicating{p, calls}}
 				})
-				r.accept(direct("1", "run x"))
+				r.accept(direct("1", "run x\nfetch {}"))
 				card := r.platform.one(t, "Are you sure?")
+				pass(t, 5)
+				close(fetched)
 				pass(t, 5)
 				switch end {
 				case "an answer":
 					press(r, card, "p", "1", "Yes")
 				case "a restart":
 					r.restart() // which cuts off the call
-				default:
+				case "/stop", "/clear":
 					r.accept(direct("2", end))
 				}
 				pass(t, 60)
