@@ -315,6 +315,53 @@ func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 	}
 }
 
+// TestANoticeThatNeverArrivesHoldsUpNobody has each send of a chat fail for days, although the platform says
+// that it is well. The notice about the answer fails like the answer, and is given up a day later.
+func TestANoticeThatNeverArrivesHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]chats.Outcome{"answers are lost": chats.Unknown, "nothing arrives": chats.Later} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, o := newOutage(t, outcome, true)
+				o.begin(51 * time.Hour)
+				r.accept(direct("1", "old"), direct("2", "next"))
+				pass(t, 50*3600)
+				if got := receipt(t, r, "fake:1/1/text"); got.State != receipts.Failed {
+					t.Errorf("after two days the first message is %q", got.State)
+				}
+				pass(t, 3*3600)
+				if got := o.texts(); len(got) != 1 || got[0] != "re: next" {
+					t.Errorf("in the end there are %q", got)
+				}
+				if all := deadLetters(t, r); len(all) != 1 {
+					t.Errorf("set aside are %+v", all)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
+// TestANoticeOutlastsALongOutage has the platform out of reach for days; then it is well for an hour in which
+// sends still fail. The time in which it could not be reached does not count against the notice.
+func TestANoticeOutlastsALongOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, o := newOutage(t, chats.Later, false)
+		o.begin(100 * time.Hour)
+		r.accept(direct("1", "old"))
+		pass(t, 99*3600)
+		o.mu.Lock()
+		o.pings = true
+		o.mu.Unlock()
+		pass(t, 2*3600)
+		if got := o.texts(); len(got) != 1 || !strings.Contains(got[0], "stopped trying") {
+			t.Errorf("in the end there are %q", got)
+		}
+		r.stop()
+	})
+}
+
 // maxOutagePause is how long a send waits at most where another one has failed.
 const maxOutagePause = 5 * time.Second
 

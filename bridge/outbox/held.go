@@ -45,7 +45,14 @@ func (s *Sender) awaitPlatform(ctx context.Context, j *queue.Run, k *breaker) (p
 	}
 	bounded, cancel := s.withOutageLimit(ctx, j)
 	defer cancel()
-	return k.awaitPass(bounded)
+	begun := s.cfg.Now()
+	probe, err = k.awaitPass(bounded)
+	// A wait that is longer than one for the next probe means that the platform could not be reached. The
+	// day of a notice stands still meanwhile: nobody should miss it because the outage went on.
+	if d, waited := DeliveryOf(j), s.cfg.Now().Sub(begun); d.DeadLetter != "" && waited > lastChance {
+		d.OutageSince = d.OutageSince.Add(waited)
+	}
+	return probe, err
 }
 
 // recordOutage stores the time since which the platform does not accept the next part, unless it is
@@ -69,7 +76,7 @@ func (s *Sender) waitBeforeRetry(ctx context.Context, j *queue.Run, begun time.T
 		return err
 	}
 	now, w := s.cfg.Now(), DeliveryOf(j)
-	if w.DeadLetter == "" && now.Sub(w.OutageSince) >= deadLetterAfter && now.Sub(begun) >= lastChance {
+	if now.Sub(w.OutageSince) >= deadLetterAfter && now.Sub(begun) >= lastChance {
 		return errOverdue
 	}
 	bounded, cancel := s.withOutageLimit(ctx, j)
@@ -77,7 +84,8 @@ func (s *Sender) waitBeforeRetry(ctx context.Context, j *queue.Run, begun time.T
 	return retry.Wait(bounded, d)
 }
 
-// withOutageLimit bounds how long a delayed job waits. A notice about a dead letter waits indefinitely.
+// withOutageLimit bounds how long a delayed job waits. A notice about a dead letter waits for as long as the
+// platform cannot be reached.
 func (s *Sender) withOutageLimit(ctx context.Context, j *queue.Run) (context.Context, context.CancelFunc) {
 	d := DeliveryOf(j)
 	if d.OutageSince.IsZero() || d.DeadLetter != "" {
@@ -86,11 +94,17 @@ func (s *Sender) withOutageLimit(ctx context.Context, j *queue.Run) (context.Con
 	return context.WithTimeoutCause(ctx, max(lastChance, deadLetterAfter-s.cfg.Now().Sub(d.OutageSince)), errOverdue)
 }
 
-// giveUp stores a dead letter for a job, and replaces the parts from the index from on by a notice.
+// giveUp stores a dead letter for a job, and replaces the parts from the index from on by a notice. The notice
+// has a day of its own; then the chat goes on without it.
 func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	d := DeliveryOf(j)
 	if d.Parts[from].RemovesButtons {
 		d.Parts[from].State = receipts.PartSent // a button that stays is no loss for users
+		return nil
+	}
+	if d.DeadLetter != "" {
+		d.Parts[from].State = receipts.PartFailed
+		s.cfg.Log.Error("the notice about a dead letter could not be sent", "incident", d.DeadLetter, "job", j.Key())
 		return nil
 	}
 	incident, what, doubt := queue.NewIncident(), "this answer", ""
@@ -103,7 +117,7 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 	if p := d.Parts[from]; p.Repeat || p.State == receipts.PartUnknown || p.State == receipts.PartSending {
 		doubt = ", or was not told that it arrived"
 	}
-	d.DeadLetter = incident
+	d.DeadLetter, d.OutageSince = incident, s.cfg.Now()
 	instead := newNotice(
 		"I could not send %s for a day%s, so I have stopped trying. Please ask me again if you still need it.\n\nIncident %s", what, doubt, incident)
 	instead.ReplacesID = d.Parts[from].ReplacesID

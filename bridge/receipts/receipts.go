@@ -204,7 +204,7 @@ const (
 	PartSent PartState = "sent"
 	// PartUnknown: the response to the request was lost.
 	PartUnknown PartState = "unknown"
-	// PartFailed: the platform has refused the part.
+	// PartFailed: the platform has refused the part, or not accepted a notice about a dead letter for a day.
 	PartFailed PartState = "failed"
 )
 
