@@ -291,6 +291,35 @@ func TestAnAnswerTakesItsPreviewsPlaceSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
+// Each edit of one preview fails for days, although new messages arrive: its answer is given up after a day, the
+// notice about it comes as a new message, and the chat goes on.
+func TestAPreviewThatCannotEndHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]chats.Outcome{"answers are lost": chats.Unknown, "nothing arrives": chats.Later} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p := previewRig(t, words("one two three"))
+				p.trouble = func(what string) error {
+					if what != "finish" || len(p.shown()) > 2 {
+						return nil
+					}
+					return &chats.SendError{Outcome: outcome, Outage: outcome == chats.Later, Err: errCut}
+				}
+				r.accept(direct("1", "hello"), direct("2", "next"))
+				pass(t, 25*3600)
+				all := p.texts()
+				if len(all) != 3 || !strings.Contains(all[1], "stopped trying") || all[2] != "one two three" {
+					t.Errorf("there stands %q", all)
+				}
+				if n := r.bridge.QueueStats().Open; n != 0 {
+					t.Errorf("%d jobs are open", n)
+				}
+				r.stop()
+			})
+		})
+	}
+}
+
 // A preview begins while its process cannot prove that it owns the chat, so it is not sent: the answer is no repeat.
 func TestAPreviewThatWasNotSentMarksNoAnswer(t *testing.T) {
 	t.Parallel()

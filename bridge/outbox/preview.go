@@ -35,7 +35,8 @@ func (s *Sender) ReplacePreview(j *queue.Run, parts []receipts.Part) []receipts.
 }
 
 // finishPreview turns the preview of a job into a part of its answer. If the preview is gone, the part
-// is sent like any other. It returns the same errors as trySend.
+// is sent like any other, as is a notice about a dead letter after one edit that failed: perhaps edits are
+// all that fails. It returns the same errors as trySend.
 func (s *Sender) finishPreview(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
 	s.updateDestination(j)
 	to := Address(j)
@@ -59,10 +60,10 @@ func (s *Sender) finishPreview(ctx, patience context.Context, j *queue.Run, p *r
 	switch {
 	case err == nil:
 		p.State, p.ID, p.Error = receipts.PartSent, p.ReplacesID, ""
-	case is && failure.Outcome == chats.Refused:
-		s.cfg.Log.Warn("a preview is gone, its part is sent as a new message", "job", j.Key(), "err", err)
+	case is && (failure.Outcome == chats.Refused || isOutage(failure) && DeliveryOf(j).DeadLetter != ""):
+		s.cfg.Log.Warn("a preview cannot be replaced, its part is sent as a new message", "job", j.Key(), "err", err)
 		sendAsNew(j, p)
-		p.Repeat = p.Repeat || failure.MessageRemains
+		p.Repeat = p.Repeat || failure.MessageRemains || failure.Outcome == chats.Unknown
 		return nil
 	case is:
 		p.Error = s.cfg.Redact(failure.Error())
