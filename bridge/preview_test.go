@@ -320,6 +320,35 @@ func TestAPreviewThatCannotEndHoldsUpNobody(t *testing.T) {
 	}
 }
 
+// pinged is a growing platform that says that it is well.
+type pinged struct{ *growing }
+
+func (pinged) Ping(context.Context) error { return nil }
+
+// An edit that fails each time, although the platform says that it is well, is made less and less often, down to
+// once a minute: each has the other chats wait for a moment.
+func TestAPreviewThatCannotEndIsEditedSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &growing{platform: newPlatform(), trouble: func(what string) error {
+			if what != "finish" {
+				return nil
+			}
+			return failing(chats.Unknown)
+		}}
+		r := newHarness(t, words("one two three"), func(cfg *bridge.Config) {
+			cfg.Platforms = []chats.Platform{pinged{p}}
+			cfg.Turns.RedactPartial = func(text string) string { return text }
+		})
+		r.accept(direct("1", "hello"))
+		pass(t, 5*3600)
+		if n := strings.Count(p.story(), "finish"); n < 5*60 || n > 5*120 {
+			t.Errorf("edited %d times in five hours", n)
+		}
+		r.stop()
+	})
+}
+
 // A preview begins while its process cannot prove that it owns the chat, so it is not sent: the answer is no repeat.
 func TestAPreviewThatWasNotSentMarksNoAnswer(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,9 @@ const (
 	// maxPutOff bounds the attempts to send a text that a working platform does not accept yet. With
 	// pauses that grow to a minute, they take about three minutes.
 	maxPutOff = 10
+	// maxQuickEdits is the number of edits with an unknown outcome that soon follow each other, as in a short
+	// outage. Each one trips the breaker, so that the sends of all chats wait for a probe.
+	maxQuickEdits = 10
 	// maxRepeatRetry bounds the pauses before a part with an unknown outcome is sent again (an hour on
 	// average). They are long because every attempt may add another copy to the chat.
 	maxRepeatRetry = 80 * time.Minute
@@ -173,7 +176,7 @@ func (s *Sender) handleFailure(patience context.Context, j *queue.Run, p *receip
 	if !is {
 		return err
 	}
-	wait := tries.countFailure(failure, p.ReplacesID != "")
+	wait := tries.countFailure(failure, p.ReplacesID != "", s.breakers[j.Message.Chat.Platform].ping != nil)
 	switch {
 	case failure.Outcome == chats.Refused:
 		s.cfg.Log.Error("part refused by the platform", "job", j.Key(), "err", err)
@@ -199,12 +202,16 @@ type attempts struct {
 }
 
 // countFailure counts a failed attempt, and returns how long to wait before the next. isEdit says that the
-// part replaces another, and so cannot arrive twice.
-func (a *attempts) countFailure(failure *chats.SendError, isEdit bool) time.Duration {
+// part replaces another, and so cannot arrive twice. isProbed says that the platform is probed before a send
+// in an outage: then many edits that fail are no outage.
+func (a *attempts) countFailure(failure *chats.SendError, isEdit, isProbed bool) time.Duration {
 	switch {
 	case failure.Outcome == chats.Unknown:
-		if a.unknown++; !isEdit {
+		switch a.unknown++; {
+		case !isEdit:
 			return a.repeatPauses.Next(failure.RetryAfter)
+		case isProbed && a.unknown > maxQuickEdits:
+			return a.pauses.Next(failure.RetryAfter)
 		}
 	case !failure.Outage:
 		if a.other++; failure.RetryAfter == 0 && failure.MovedTo == "" {
