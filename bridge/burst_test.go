@@ -255,7 +255,8 @@ func TestAnEditOfWhatWasStoppedIsNotCalledAnswered(t *testing.T) {
 	})
 }
 
-// A message has an answer if one part of it stands there. The line about a failure is none.
+// A message has an answer if one part of it stands there. The line about a failure is none, nor is the notice
+// about an answer that was given up.
 func TestAnEditIsToldWhetherItsMessageHasAnAnswer(t *testing.T) {
 	failing := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
@@ -265,14 +266,16 @@ func TestAnEditIsToldWhetherItsMessageHasAnAnswer(t *testing.T) {
 	refused := &chats.SendError{Outcome: chats.Refused, Err: errors.New("x")}
 	for name, tt := range map[string]struct {
 		think    thinker
-		fail     map[int]*chats.SendError
+		fail     func(n int, arrived bool) error
 		answered bool
 	}{
 		"answered":                  {answering("one"), nil, true},
 		"failed":                    {failing, nil, false},
 		"over the budget":           {broke, nil, false},
-		"one of two parts refused":  {answering("one\ftwo"), map[int]*chats.SendError{1: refused}, true},
-		"the only part was refused": {answering("one"), map[int]*chats.SendError{1: refused}, false},
+		"one of two parts refused":  {answering("one\ftwo"), outcomes(map[int]*chats.SendError{1: refused}), true},
+		"the only part was refused": {answering("one"), outcomes(map[int]*chats.SendError{1: refused}), false},
+		"given up":                  {answering("one\ftwo"), outForADay(0), false},
+		"given up after one part":   {answering("one\ftwo"), outForADay(1), true},
 	} {
 		for _, when := range []string{"later", "meanwhile"} {
 			if when == "meanwhile" && tt.fail != nil {
@@ -286,7 +289,7 @@ func TestAnEditIsToldWhetherItsMessageHasAnAnswer(t *testing.T) {
 						<-end
 						return tt.think(ctx, turn)
 					}, asking)
-					r.platform.fail = outcomes(tt.fail)
+					r.platform.fail = tt.fail
 					r.accept(direct("1", "x"))
 					<-began
 					if when == "meanwhile" {
@@ -295,7 +298,7 @@ func TestAnEditIsToldWhetherItsMessageHasAnAnswer(t *testing.T) {
 					}
 					close(end)
 					synctest.Wait()
-					pass(t, 1)
+					pass(t, 28*3600)
 					if when == "later" {
 						r.accept(edit(direct("1", ""), "y"))
 						synctest.Wait()
@@ -308,6 +311,20 @@ func TestAnEditIsToldWhetherItsMessageHasAnAnswer(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// outForADay has a platform take so many messages, and the others a day later.
+func outForADay(takes int) func(int, bool) error {
+	var until time.Time
+	return func(n int, _ bool) error {
+		if n > takes && until.IsZero() {
+			until = time.Now().Add(25 * time.Hour)
+		}
+		if n <= takes || time.Now().After(until) {
+			return nil
+		}
+		return &chats.SendError{Outcome: chats.Unknown, Err: errCut}
 	}
 }
 

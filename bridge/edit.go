@@ -110,17 +110,23 @@ const (
 	unansweredText = "You changed a message that I did not answer. If you want an answer, please send it again as a new message."
 )
 
-// isAnswered reports whether a turn that is over has an answer of which at least a part arrived. The line
-// about a failure is no answer. The receipt of an answer is written later, that of a turn without one before
-// the next job runs.
+// isAnswered reports whether a turn that is over has an answer of which at least a part arrived. A turn that
+// ended with an incident has none, even if the incident came after a part was sent. Nor is the notice about a
+// dead letter an answer; it is the last part. The receipt of an answer is written later, that of a turn without
+// one before the next job runs.
 func isAnswered(r *receipts.Receipt) bool {
+	parts := r.Answer.Parts
 	switch {
 	case r.Incident != "" || r.Turn.Refused:
 		return false
+	case r.Answer.DeadLetter != "":
+		parts = parts[:max(len(parts)-1, 0)]
 	case r.Closed.IsZero() || r.State == receipts.Done:
 		return true
+	case r.State != receipts.Failed:
+		return false
 	}
-	return r.State == receipts.Failed && slices.ContainsFunc(r.Answer.Parts, func(p receipts.Part) bool { return p.State == receipts.PartSent })
+	return slices.ContainsFunc(parts, func(p receipts.Part) bool { return p.State == receipts.PartSent })
 }
 
 // notifyTooLate tells the sender, once for each message, that an edit came too late.
