@@ -104,20 +104,31 @@ func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 // cannot be deleted at the first attempt.
 func TestForgetTakesAwayATaskThatBeginsMeanwhile(t *testing.T) {
 	t.Parallel()
-	for name, fails := range map[string]int{"once": 0, "after a failure": 1} {
+	for name, c := range map[string]struct {
+		fails   int
+		earlier bool // a task has ended there before, so the first attempt begins an erasure, which ends
+	}{"once": {0, false}, "after a failure": {1, false}, "after a failure and an erasure": {1, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var r *harness
+				submit := func(ctx context.Context, key string) error {
+					return r.bridge.Submit(ctx, bridge.Submission{Key: key, Chat: oldChat, User: "1", Title: "Secret title", Text: "secret task"})
+				}
 				calls := 0
 				r = newHarness(t, echo, func(cfg *bridge.Config) {
 					cfg.Hooks.Forget = func(ctx context.Context, _ string, _ chats.Chat) error {
-						if calls++; calls <= fails {
+						if calls++; calls <= c.fails {
 							return errors.New("not now")
 						}
-						return r.bridge.Submit(ctx, bridge.Submission{Key: "task", Chat: oldChat, User: "1", Title: "Secret title", Text: "secret task"})
+						return submit(ctx, "task")
 					}
 				})
+				if c.earlier {
+					if err := submit(t.Context(), "earlier"); err != nil {
+						t.Fatal(err)
+					}
+				}
 				pass(t, 1)
 				r.forget(t)
 				pass(t, 120)

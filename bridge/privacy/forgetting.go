@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,7 +179,7 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 	// Unanswered messages may not be in a list of conversations yet.
 	for o, err := range d.openJobsBy(ctx, by) {
 		if err == nil && leavesTrace(o.Message) {
-			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), o.Message.Direct)
+			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), o.Message.Direct, o.Seq)
 		}
 		if err != nil {
 			return nil, err
@@ -192,7 +193,7 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 	listed := make(map[string]bool)
 	for _, c := range own {
 		direct[c.Chat.WithoutThread()], listed[c.Log()] = true, true
-		if err := d.enqueueErase(ctx, j, c.Chat, c.Task != "", true); err != nil {
+		if err := d.enqueueErase(ctx, j, c.Chat, c.Task != "", true, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -201,7 +202,7 @@ func (d *Eraser) enqueueAll(ctx context.Context, j *queue.Run) (direct map[chats
 	}
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
 		if err == nil {
-			err = d.enqueueErase(ctx, j, a.Chat, a.Task, false)
+			err = d.enqueueErase(ctx, j, a.Chat, a.Task, false, 0)
 		}
 		if err != nil {
 			return nil, err
@@ -222,7 +223,7 @@ func (d *Eraser) enqueueUnlisted(ctx context.Context, j *queue.Run, listed map[s
 			if err != nil || listed[log] {
 				continue
 			}
-			if err := d.enqueueErase(ctx, j, chat, isTaskLog(log), true); err != nil {
+			if err := d.enqueueErase(ctx, j, chat, isTaskLog(log), true, 0); err != nil {
 				return err
 			}
 		}
@@ -232,8 +233,10 @@ func (d *Eraser) enqueueUnlisted(ctx context.Context, j *queue.Run, listed map[s
 
 // enqueueErase inserts the job that erases a chat's conversations in its turn there: those of its tasks,
 // or the others. For the others in the chat of the user's request it inserts none: the job of the request
-// erases them.
-func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool) error {
+// erases them. After is the number of the open job because of which it is inserted, or 0 if the chat has a
+// conversation that is to be erased. An earlier attempt may have inserted an erasure there: it is enough
+// if it is still open, and waits for that job.
+func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat, tasks, direct bool, after int64) error {
 	kind := KindErase
 	switch {
 	case tasks:
@@ -241,8 +244,19 @@ func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat
 	case chat == j.Message.Chat && j.Message.Kind == KindForget:
 		return nil
 	}
-	id := queue.Hash(j.Message.ID, chat.String()) // keys do not contain the thread
-	return d.cfg.Jobs.Put(ctx, chats.Message{Chat: chat, ID: id, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()})
+	m := chats.Message{Chat: chat, Kind: kind, User: j.Message.User, Direct: direct, Time: d.cfg.Now()}
+	for n := 0; ; n++ {
+		m.ID = queue.Hash(j.Message.ID, chat.String(), strconv.Itoa(n)) // keys do not contain the thread
+		last, err := d.cfg.OpenJobs.Find(ctx, queue.KeyOf(m))
+		switch {
+		case queue.IsDamaged(err):
+			continue
+		case err != nil:
+			return err
+		case last == nil || last.Closed.IsZero() && last.Seq > after:
+			return d.cfg.Jobs.Put(ctx, m)
+		}
+	}
 }
 
 // Erase runs the job of a chat.
@@ -282,13 +296,13 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 // has ended is known only from its conversation.
 func (d *Eraser) enqueueLater(ctx context.Context, j *queue.Run) error {
 	if j.Message.Kind == KindEraseTasks {
-		return d.enqueueErase(ctx, j, j.Message.Chat, false, false)
+		return d.enqueueErase(ctx, j, j.Message.Chat, false, false, 0)
 	}
 	by := j.Message.SenderID()
 	for o, err := range d.openJobsBy(ctx, by) {
 		later := err == nil && leavesTrace(o.Message) && o.Message.Kind != chats.KindText && o.Message.Kind != chats.KindPress // which come after the request
 		if later && d.isHere(o.Message.Chat, j) {
-			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), false)
+			err = d.enqueueErase(ctx, j, o.Message.Chat, receipts.IsTask(o.Message), false, o.Seq)
 		}
 		if err != nil {
 			return err
@@ -296,7 +310,7 @@ func (d *Eraser) enqueueLater(ctx context.Context, j *queue.Run) error {
 	}
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, by) {
 		if err == nil && a.Task && d.isHere(a.Chat, j) {
-			err = d.enqueueErase(ctx, j, a.Chat, true, false)
+			err = d.enqueueErase(ctx, j, a.Chat, true, false, 0)
 		}
 		if err != nil {
 			return err

@@ -80,30 +80,33 @@ func (d *Exporter) Commands() []bridge.Command {
 	}}
 }
 
-// Forget deletes a user's data in all parts.
+// Forget deletes a user's data in all parts, also in those behind one that fails.
 func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) error {
+	var failed []error
 	for _, part := range d.cfg.Parts {
 		if part.Forget == nil {
 			continue
 		}
 		if err := part.Forget(ctx, Person{user, direct}); err != nil {
-			return fmt.Errorf("delete the %s of %s: %w", part.Name, user, err)
+			failed = append(failed, fmt.Errorf("personal: delete the %s of %s: %w", part.Name, user, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-// ForgetIn deletes what a turn of a user in a shared chat has added after Forget.
+// ForgetIn deletes what a turn of a user in a shared chat has added after Forget, also in the parts behind
+// one that fails.
 func (d *Exporter) ForgetIn(ctx context.Context, user string, chat chats.Chat) error {
+	var failed []error
 	for _, part := range d.cfg.Parts {
 		if part.ForgetIn == nil {
 			continue
 		}
 		if err := part.ForgetIn(ctx, user, chat); err != nil {
-			return fmt.Errorf("delete the %s of %s in %s: %w", part.Name, user, chat, err)
+			failed = append(failed, fmt.Errorf("personal: delete the %s of %s in %s: %w", part.Name, user, chat, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (d *Exporter) export(ctx context.Context, call bridge.CommandCall) (string, error) {

@@ -189,3 +189,32 @@ func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
 		t.Errorf("copied %q", copied)
 	}
 }
+
+// Data that cannot be deleted now keeps no other from being deleted.
+func TestForgetGoesOnBehindAFailure(t *testing.T) {
+	never := errors.New("never")
+	var gone []string
+	part := func(name string, err error) personal.Part {
+		return personal.Part{
+			Name: name,
+			Forget: func(context.Context, personal.Person) error {
+				gone = append(gone, name)
+				return err
+			},
+			ForgetIn: func(context.Context, string, chats.Chat) error {
+				gone = append(gone, name+" in a chat")
+				return err
+			},
+		}
+	}
+	exporter := personal.New(personal.Config{Parts: []personal.Part{part("memory", never), part("schedules", nil)}})
+	if err := exporter.Forget(t.Context(), "fake:1", chats.Chat{}); !errors.Is(err, never) {
+		t.Errorf("the failure is told as %v", err)
+	}
+	if err := exporter.ForgetIn(t.Context(), "fake:1", chats.Chat{}); !errors.Is(err, never) {
+		t.Errorf("the failure in a chat is told as %v", err)
+	}
+	if want := []string{"memory", "schedules", "memory in a chat", "schedules in a chat"}; !slices.Equal(gone, want) {
+		t.Errorf("tried are %q", gone)
+	}
+}
