@@ -270,8 +270,10 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 	}
-	// Receipts stay under the id that a chat had when the message came.
-	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
+	// Receipts stay under the id that a chat had when the message came. The other chats have jobs of their own.
+	home := d.cfg.CurrentChat(j.Message.Chat).WithoutThread()
+	here := func(chat chats.Chat) bool { return d.cfg.CurrentChat(chat) == home }
+	if err := receipts.EraseIn(ctx, d.cfg.Store, by, here); err != nil {
 		return err
 	}
 	// The user may have given a lasting approval since the request, to a call that waited here.
