@@ -198,14 +198,14 @@ func (e *ErrorStore) dropErased(ctx context.Context) error {
 		return nil
 	}
 	var all []erasure
-	var old []string
+	var old []storage.Entry
 	for entry, err := range e.Store.List(ctx, storage.Range{Prefix: erasedPrefix}) {
 		if err != nil {
-			return fmt.Errorf("list erasures: %w", err)
+			return fmt.Errorf("admin: list erasures: %w", err)
 		}
 		var one erasure
 		if json.Unmarshal(entry.Value, &one) != nil || e.Now().Sub(one.At) >= erasedAge {
-			old = append(old, entry.Key)
+			old = append(old, entry)
 		} else if one.Replica != e.Replica {
 			all = append(all, one)
 		}
@@ -213,7 +213,32 @@ func (e *ErrorStore) dropErased(ctx context.Context) error {
 	e.Ring.Drop(func(one telemetry.Error) bool {
 		return slices.ContainsFunc(all, func(o erasure) bool { return o.concerns(one) && one.At.Before(o.At.Add(maxClockDifference)) })
 	})
-	return e.remove(ctx, old)
+	for _, entry := range old {
+		// After a conflict it is gone, or there is a new one.
+		if err := e.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("admin: remove an erasure: %w", err)
+		}
+	}
+	return nil
+}
+
+// tellOthers stores an erasure for the other replicas. Each user has one record, because /forget erases in
+// each chat, and it keeps what the last erasure of the user said, which a replica may not have read yet.
+func (e *ErrorStore) tellOthers(ctx context.Context, of *erasure) error {
+	key := erasedPrefix + queue.Hash(of.User)
+	for {
+		entry, err := e.Store.Get(ctx, key)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		var last erasure
+		if json.Unmarshal(entry.Value, &last) == nil {
+			of.Direct = cmp.Or(of.Direct, last.Direct)
+		}
+		if _, err = queue.Write(ctx, e.Store, key, of, entry.Revision); !errors.Is(err, storage.ErrConflict) {
+			return err
+		}
+	}
 }
 
 // Forget deletes the errors of a user, as platform:id, and of their direct chat. Other replicas drop theirs
@@ -227,8 +252,8 @@ func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat)
 		}
 	}
 	if e.Replica != "" {
-		if _, err := queue.Write(ctx, e.Store, erasedPrefix+rand.Text(), of, storage.Absent); err != nil {
-			return fmt.Errorf("store an erasure of errors: %w", err)
+		if err := e.tellOthers(ctx, &of); err != nil {
+			return fmt.Errorf("admin: store an erasure of errors: %w", err)
 		}
 	}
 	theirs := func(one telemetry.Error) bool {
