@@ -39,6 +39,8 @@ const (
 	// erasedAge, in which each replica looks for them several times.
 	erasedPrefix = "errors-erased/"
 	erasedAge    = 3 * errorPruneInterval
+	// maxErasedJobs bounds the jobs that an erasure names; few users write as much in a week.
+	maxErasedJobs = 2000
 	// maxClockDifference is how far the clocks of replicas are apart at most.
 	maxClockDifference = time.Minute
 )
@@ -99,6 +101,7 @@ func (e *ErrorStore) flush(ctx context.Context) error {
 		return err
 	}
 	var ops []storage.Op
+	taken := map[string]telemetry.Error{} // by key
 	for _, one := range e.Ring.Take() {
 		if one.User == "" && one.Job != "" {
 			one.User = e.userOf(ctx, one.Job)
@@ -107,7 +110,8 @@ func (e *ErrorStore) flush(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("encode an error: %w", err)
 		}
-		ops = append(ops, storage.Put(fmt.Sprintf("%s%019d/%s", errorPrefix, math.MaxInt64-one.At.UnixNano(), rand.Text()[:8]), data, storage.Absent))
+		key := fmt.Sprintf("%s%019d/%s", errorPrefix, math.MaxInt64-one.At.UnixNano(), rand.Text()[:8])
+		ops, taken[key] = append(ops, storage.Put(key, data, storage.Absent)), one
 	}
 	if len(ops) == 0 {
 		return nil
@@ -118,22 +122,38 @@ func (e *ErrorStore) flush(ctx context.Context) error {
 	if _, err := e.Store.Write(writing, ops...); err != nil {
 		return fmt.Errorf("store %d errors: %w", len(ops), err)
 	}
-	return nil
+	// Another replica may have erased since the ring was looked through, and before this write.
+	erased, err := e.erased(writing)
+	var gone []string
+	for key, one := range taken {
+		if err == nil && erased(one) {
+			gone = append(gone, key)
+		}
+	}
+	return errors.Join(err, e.remove(writing, gone))
 }
 
 // userOf returns the sender of a job's message, as platform:id, or ""
 // if the sender is no longer known. /forget finds the error by it.
 func (e *ErrorStore) userOf(ctx context.Context, job string) string {
 	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
-		entry, err := e.Store.Get(ctx, prefix+job)
-		var of struct {
-			Message chats.Message `json:"message"`
-		}
-		if err == nil && json.Unmarshal(entry.Value, &of) == nil && of.Message.User != "" {
-			return of.Message.SenderID()
+		if entry, err := e.Store.Get(ctx, prefix+job); err == nil && senderOf(entry) != "" {
+			return senderOf(entry)
 		}
 	}
 	return ""
+}
+
+// senderOf returns the sender of the message of an open job or a receipt, as platform:id; "" if it is
+// damaged or has none.
+func senderOf(entry storage.Entry) string {
+	var of struct {
+		Message chats.Message `json:"message"`
+	}
+	if json.Unmarshal(entry.Value, &of) != nil || of.Message.User == "" {
+		return ""
+	}
+	return of.Message.SenderID()
 }
 
 // list calls do for each stored error, the newest first,
@@ -184,24 +204,38 @@ type erasure struct {
 	Direct  chats.Chat `json:"direct"`
 	Replica string     `json:"replica"`
 	At      time.Time  `json:"at"`
+	// Jobs has the keys of the user's jobs: many lines of the log name only the job, and its sender is erased
+	// next.
+	Jobs map[string]bool `json:"jobs,omitempty"`
 }
 
-// concerns reports whether an error is about the user, as platform:id, or about their direct chat.
+// concerns reports whether an error is about the user, as platform:id, about one of their jobs, or about
+// their direct chat.
 func (o erasure) concerns(one telemetry.Error) bool {
 	chat, err := chats.ParseChat(chatOf(one))
-	return one.User == o.User || err == nil && chat.WithoutThread() == o.Direct.WithoutThread() || strings.Contains(one.Details+" ", "="+o.User+" ")
+	return one.User == o.User || o.Jobs[one.Job] || err == nil && chat.WithoutThread() == o.Direct.WithoutThread() || strings.Contains(one.Details+" ", "="+o.User+" ")
 }
 
-// dropErased drops the errors of the ring that another replica has erased. Later ones of the same user stay.
+// dropErased drops the errors of the ring that another replica has erased.
 func (e *ErrorStore) dropErased(ctx context.Context) error {
+	erased, err := e.erased(ctx)
+	if err == nil {
+		e.Ring.Drop(erased)
+	}
+	return err
+}
+
+// erased returns a function that reports whether another replica has erased an error. Later ones of the same
+// user stay. It removes old erasures.
+func (e *ErrorStore) erased(ctx context.Context) (func(telemetry.Error) bool, error) {
 	if e.Replica == "" {
-		return nil
+		return func(telemetry.Error) bool { return false }, nil
 	}
 	var all []erasure
 	var old []storage.Entry
 	for entry, err := range e.Store.List(ctx, storage.Range{Prefix: erasedPrefix}) {
 		if err != nil {
-			return fmt.Errorf("admin: list erasures: %w", err)
+			return nil, fmt.Errorf("admin: list erasures: %w", err)
 		}
 		var one erasure
 		if json.Unmarshal(entry.Value, &one) != nil || e.Now().Sub(one.At) >= erasedAge {
@@ -210,16 +244,15 @@ func (e *ErrorStore) dropErased(ctx context.Context) error {
 			all = append(all, one)
 		}
 	}
-	e.Ring.Drop(func(one telemetry.Error) bool {
-		return slices.ContainsFunc(all, func(o erasure) bool { return o.concerns(one) && one.At.Before(o.At.Add(maxClockDifference)) })
-	})
 	for _, entry := range old {
 		// After a conflict it is gone, or there is a new one.
 		if err := e.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
-			return fmt.Errorf("admin: remove an erasure: %w", err)
+			return nil, fmt.Errorf("admin: remove an erasure: %w", err)
 		}
 	}
-	return nil
+	return func(one telemetry.Error) bool {
+		return slices.ContainsFunc(all, func(o erasure) bool { return o.concerns(one) && one.At.Before(o.At.Add(maxClockDifference)) })
+	}, nil
 }
 
 // tellOthers stores an erasure for the other replicas. Each user has one record, because /forget erases in
@@ -234,6 +267,11 @@ func (e *ErrorStore) tellOthers(ctx context.Context, of *erasure) error {
 		var last erasure
 		if json.Unmarshal(entry.Value, &last) == nil {
 			of.Direct = cmp.Or(of.Direct, last.Direct)
+			for job := range last.Jobs {
+				if len(of.Jobs) < maxErasedJobs {
+					of.Jobs[job] = true
+				}
+			}
 		}
 		if _, err = queue.Write(ctx, e.Store, key, of, entry.Revision); !errors.Is(err, storage.ErrConflict) {
 			return err
@@ -242,25 +280,36 @@ func (e *ErrorStore) tellOthers(ctx context.Context, of *erasure) error {
 }
 
 // Forget deletes the errors of a user, as platform:id, and of their direct chat. Other replicas drop theirs
-// before they next store or show any.
+// before they next store or show any. It has to be called before the user's receipts are erased.
 func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat) error {
-	of := erasure{user, direct, e.Replica, e.Now()}
-	senders := map[string]string{} // of the jobs that lines of the log name alone
+	platform, _, _ := strings.Cut(user, ":")
+	return e.forget(ctx, erasure{User: user, Direct: direct}, platform+":")
+}
+
+// ForgetIn deletes the errors of a user that were logged since Forget about messages in a shared chat. It
+// has to be called before the user's receipts there are erased.
+func (e *ErrorStore) ForgetIn(ctx context.Context, user string, chat chats.Chat) error {
+	return e.forget(ctx, erasure{User: user}, chat.WithoutThread().String()+"/")
+}
+
+// forget carries out an erasure. Other replicas are told of the jobs whose keys begin with under.
+func (e *ErrorStore) forget(ctx context.Context, of erasure, under string) error {
+	of.Replica, of.At, of.Jobs = e.Replica, e.Now(), map[string]bool{}
 	for _, one := range e.Ring.Last() {
-		if _, known := senders[one.Job]; !known && one.User == "" && one.Job != "" {
-			senders[one.Job] = e.userOf(ctx, one.Job)
+		if one.User == "" && one.Job != "" && !of.Jobs[one.Job] && e.userOf(ctx, one.Job) == of.User {
+			of.Jobs[one.Job] = true
 		}
 	}
 	if e.Replica != "" {
-		if err := e.tellOthers(ctx, &of); err != nil {
+		err := e.addJobs(ctx, of, under)
+		if err == nil {
+			err = e.tellOthers(ctx, &of)
+		}
+		if err != nil {
 			return fmt.Errorf("admin: store an erasure of errors: %w", err)
 		}
 	}
-	theirs := func(one telemetry.Error) bool {
-		one.User = cmp.Or(one.User, senders[one.Job])
-		return of.concerns(one)
-	}
-	e.Ring.Drop(theirs)
+	e.Ring.Drop(of.concerns)
 	if e.Ring != nil { // a line that names only the job gets its user when it is stored
 		if err := e.flush(ctx); err != nil {
 			return err
@@ -268,12 +317,29 @@ func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat)
 	}
 	var gone []string
 	err := e.list(ctx, func(key string, one telemetry.Error) bool {
-		if theirs(one) {
+		if of.concerns(one) {
 			gone = append(gone, key)
 		}
 		return true
 	})
 	return errors.Join(err, e.remove(ctx, gone))
+}
+
+// addJobs adds the user's jobs whose keys begin with under to an erasure.
+func (e *ErrorStore) addJobs(ctx context.Context, of erasure, under string) error {
+	for _, prefix := range []string{queue.OpenPrefix, receipts.Prefix} {
+		for entry, err := range e.Store.List(ctx, storage.Range{Prefix: prefix + under}) {
+			switch {
+			case err != nil:
+				return err
+			case len(of.Jobs) >= maxErasedJobs:
+				return nil
+			case senderOf(entry) == of.User:
+				of.Jobs[strings.TrimPrefix(entry.Key, prefix)] = true
+			}
+		}
+	}
+	return nil
 }
 
 // chatOf returns the chat of an error; many lines of the log name only the job.

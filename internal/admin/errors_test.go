@@ -152,14 +152,28 @@ func TestErrorsGoInEveryReplica(t *testing.T) {
 		log.Warn("a warning of theirs", "chat", "telegram:7:2")
 		log.Error("an error of theirs", "user", "telegram:7")
 		log.Warn("a warning of another", "chat", "telegram:77")
+		log.Warn("a warning of theirs in a group", "job", "telegram:-5/3/text")
+		log.Error("an error of theirs in a group", "job", "telegram:-5/3/text")
+		log.Warn("a later warning of theirs in a group", "job", "telegram:-5/4/text")
+		log.Warn("a warning of another in the group", "job", "telegram:-5/5/text")
 	}
+	says := func(id, user string) {
+		r.finish(said{chat: "telegram:-5", id: id, user: user, name: "Bo", text: "hello", at: now, took: time.Second, state: receipts.Done})
+	}
+	says("3", "7")
+	says("5", "9")
 	if err := one.Forget(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "7"}); err != nil {
 		t.Fatal(err)
 	}
 	// The erasures in groups come after it, one for each thread, and name no direct chat.
-	for range 3 {
-		now = now.Add(time.Second)
-		if err := one.Forget(t.Context(), "telegram:7", chats.Chat{}); err != nil {
+	for n := range 3 {
+		if n == 1 {
+			says("4", "7") // a turn that was still running
+		}
+		if err := one.ForgetIn(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "-5", Thread: fmt.Sprint(n)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := receipts.EraseEverywhere(t.Context(), r.store, "telegram:7"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +183,7 @@ func TestErrorsGoInEveryReplica(t *testing.T) {
 	keepErrors(t, storing)
 	r.cfg.Program.Errors = looked
 	for _, got := range []string{r.get(frame.Root + "errors"), fmt.Sprint(storing.Ring.Last())} {
-		if strings.Contains(got, "of theirs") || !strings.Contains(got, "a warning of another") {
+		if strings.Contains(got, "of theirs") || !strings.Contains(got, "a warning of another in the group") {
 			t.Errorf("another replica shows %s", got)
 		}
 	}
@@ -189,6 +203,51 @@ func TestErrorsGoInEveryReplica(t *testing.T) {
 	keepErrors(t, looked)
 	if n := erasures(t, r.store); n > 0 {
 		t.Errorf("there are still %d", n)
+	}
+}
+
+// interrupted is a store in which something happens before a write.
+type interrupted struct {
+	storage.Store
+
+	before func()
+}
+
+func (s *interrupted) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if do := s.before; do != nil {
+		s.before = nil
+		do()
+	}
+	return s.Store.Write(ctx, ops...)
+}
+
+// A replica that stores an error at the moment in which another one forgets its user removes it again.
+func TestAnErrorThatIsStoredWhileItsUserIsForgottenGoes(t *testing.T) {
+	for name, job := range map[string]string{"of a job that is known": "telegram:-5/3/text", "of the direct chat": "telegram:7/1/text"} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.finish(said{chat: "telegram:-5", id: "3", user: "7", name: "Bo", text: "hello", at: time.Now(), took: time.Second, state: receipts.Done})
+			one := &admin.ErrorStore{Store: r.store, Replica: "1", Log: slog.New(slog.DiscardHandler), Now: time.Now}
+			ring := telemetry.NewRing(func(s string) string { return s })
+			log := slog.New(ring.WrapHandler(slog.DiscardHandler))
+			log.Error("of theirs", "job", job)
+			log.Error("of another", "job", "telegram:-5/5/text")
+			keepErrors(t, &admin.ErrorStore{Replica: "2", Ring: ring, Log: log, Now: time.Now, Store: &interrupted{r.store, func() {
+				if err := one.Forget(t.Context(), "telegram:7", chats.Chat{Platform: "telegram", ID: "7"}); err != nil {
+					t.Error(err)
+				}
+			}}})
+			var all string
+			for entry, err := range r.store.List(t.Context(), storage.Range{Prefix: "error/"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all += string(entry.Value)
+			}
+			if strings.Contains(all, "of theirs") || !strings.Contains(all, "of another") {
+				t.Errorf("stored are %s", all)
+			}
+		})
 	}
 }
 

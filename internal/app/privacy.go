@@ -101,9 +101,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		},
 		{
 			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.DirectChat) },
-			ForgetIn: func(ctx context.Context, user string, _ chats.Chat) error {
-				return b.errors.Forget(ctx, user, chats.Chat{})
-			},
+			ForgetIn: b.errors.ForgetIn,
 		},
 		{Name: "audit", About: "What you have done that administrators may have to know later.", Data: b.auditEntries},
 	}
