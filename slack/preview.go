@@ -96,13 +96,15 @@ func (v *previews) Finish(ctx context.Context, to chats.Address, id string, part
 		return err
 	}
 	// A message of an earlier process may still be a stream.
-	if ending := v.platform.surface.End(ctx, to.Chat.ID, id); ending != nil {
+	ending := v.platform.surface.End(ctx, to.Chat.ID, id)
+	if ending != nil {
 		if later := v.platform.sendError(to, ending); later.Outcome == chats.Later {
 			return later // a part sent now would stand behind the stream
 		}
 		v.platform.log.Warn("a stream may still be open", "chat", to.Chat.String(), "err", ending)
 	}
-	failure.MessageRemains = v.platform.surface.WasStream(id)
+	// Whether or not the stream has ended, its text stands above the part that is sent now.
+	failure.MessageRemains = ending != nil || v.platform.surface.WasStream(id)
 	return err
 }
 

@@ -114,3 +114,46 @@ func TestAStreamThatAnotherProcessMayEndIsNotGivenUp(t *testing.T) {
 		t.Errorf("Finish = %v, want the error of the precondition", err)
 	}
 }
+
+// Slack refuses the edit of a stream that an earlier process began. The text of the stream stands there, whatever
+// is known of its end, so a part sent below it has to be marked.
+func TestAPartBelowTheStreamOfAnEarlierProcessIsMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		streams bool
+		effect  emulator.Effect // of the call that ends the stream
+		want    bool
+	}{
+		"the stream is ended":               {true, "", true},
+		"the answer to its end is lost":     {true, emulator.CutAfter, true},
+		"its end meets an error of Slack":   {true, emulator.ServerError, true},
+		"a message that was never streamed": {false, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := setup(t, quick(), nil)
+			if err := f.Install(manifest.YAML()); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			asked := f.say(f.dm, "tell", nil)
+			f.in.wait(t, 1)
+			to := chats.Address{Chat: chatOf(f.dm, asked.TS)}
+			id, err := f.send(to.Chat, chats.Part{Text: "one two"})
+			if c.streams {
+				id, err = f.p.Begin(t.Context(), to, growing("one two"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.stop()
+			f.inject(emulator.Fault{Method: "chat.update", Times: 1, Effect: emulator.Refuse, Error: "edit_window_closed"})
+			if c.effect != "" {
+				f.inject(emulator.Fault{Method: "chat.stopStream", Effect: c.effect})
+			}
+			var failure *chats.SendError
+			err = f.twin(nil, nil).p.Finish(t.Context(), to, id, chats.Part{Text: "one two three"})
+			if !errors.As(err, &failure) || failure.Outcome != chats.Refused || failure.MessageRemains != c.want {
+				t.Errorf("Finish = %+v, want a refusal whose message remains: %t", err, c.want)
+			}
+		})
+	}
+}
