@@ -69,7 +69,8 @@ type Browser struct {
 	closers     sync.WaitGroup
 }
 
-// New makes a browser. Chromium starts with the first call.
+// New makes a browser, and deletes what the browsers of killed bots have left on this machine. Chromium
+// starts with the first call.
 func New(cfg Config) (*Browser, error) {
 	if cfg.IdleTimeout < 0 || cfg.MaxTabs < 0 || cfg.LoadTimeout < 0 || cfg.MaxMemory < 0 {
 		return nil, errors.New("browser: IdleTimeout, LoadTimeout, MaxTabs and MaxMemory must not be negative")
@@ -87,6 +88,7 @@ func New(cfg Config) (*Browser, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	removeAbandoned() // now too: maybe nobody browses again
 	return &Browser{
 		cfg:        cfg,
 		dialer:     guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),

@@ -35,7 +35,7 @@ type chromium struct {
 	// ended is closed when the process ends, disconnected when the connection to it is lost.
 	ended, disconnected <-chan struct{}
 	stop                func()
-	homeDir             string
+	home                *os.File // locked: see lockedHome
 	process             *os.Process
 	exceededMemory      atomic.Bool // set before Chromium is killed for its memory
 }
@@ -66,9 +66,45 @@ func FindChromium(path string) (string, error) {
 	return "", errMissing
 }
 
+// homePrefix begins the names of the folders that are HOME for Chromium.
+const homePrefix = "oneclaw-browser-"
+
+// lockedHome makes a folder for Chromium's HOME. It is locked while it is open, which ends with this process
+// whatever ends it: by that a later one knows that nobody uses the folder.
+func lockedHome() (*os.File, error) {
+	dir, err := os.MkdirTemp("", homePrefix)
+	if err != nil {
+		return nil, err
+	}
+	home, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	// If the file system does not support locks, removeAbandoned deletes no folder either.
+	_ = syscall.Flock(int(home.Fd()), syscall.LOCK_EX)
+	return home, nil
+}
+
 // removeAbandoned deletes what browsers of this user have kept, cookies and pages, if a killed bot could not:
-// the folders in which chromedp has them keep it, and that name a process which runs no more.
+// their HOME, and the folders in which chromedp has them keep the rest.
 func removeAbandoned() {
+	homes, _ := filepath.Glob(filepath.Join(os.TempDir(), homePrefix+"*")) // the pattern is valid
+	for _, dir := range homes {
+		// Others can put anything at that name: a pipe would block, a link would lead away.
+		home, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(home.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(dir)
+		}
+		_ = home.Close()
+	}
+	removeProfiles()
+}
+
+// removeProfiles deletes the profiles that name a process which runs no more.
+func removeProfiles() {
 	host, err := os.Hostname()
 	if err != nil {
 		return
@@ -97,15 +133,15 @@ func launch(ctx context.Context, path string) (*chromium, error) {
 		return nil, errMissing
 	}
 	removeAbandoned()
-	home, err := os.MkdirTemp("", "oneclaw-browser-")
+	home, err := lockedHome()
 	if err != nil {
 		return nil, fmt.Errorf("start Chromium: %w", err)
 	}
 	base, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	awaited := context.AfterFunc(ctx, giveUp)
-	allocator, stop := chromedp.NewExecAllocator(base, launchOptions(path, home)...)
+	allocator, stop := chromedp.NewExecAllocator(base, launchOptions(path, home.Name())...)
 	first, cancel := chromedp.NewContext(allocator, chromedp.WithLogf(discardLog), chromedp.WithErrorf(discardLog))
-	c := &chromium{homeDir: home, ended: first.Done(), stop: func() { giveUp(); stop(); cancel() }}
+	c := &chromium{home: home, ended: first.Done(), stop: func() { giveUp(); stop(); cancel() }}
 	if err = chromedp.Do(first); !awaited() {
 		err = fmt.Errorf("start Chromium: %w", ctx.Err())
 	}
@@ -161,7 +197,7 @@ func (c *chromium) hasEnded() bool {
 // close ends the process and deletes its files.
 func (c *chromium) close() error {
 	c.stop()
-	if err := os.RemoveAll(c.homeDir); err != nil {
+	if err := errors.Join(os.RemoveAll(c.home.Name()), c.home.Close()); err != nil {
 		return fmt.Errorf("remove the browser's files: %w", err)
 	}
 	return nil

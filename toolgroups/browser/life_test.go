@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -79,38 +80,108 @@ func TestChromiumIsStartedOnceAndSeesNoSecrets(t *testing.T) {
 	}
 }
 
-// The folder has the cookies and pages of a person.
-func TestWhatTheBrowserOfAKilledBotKeptIsDeleted(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	d := newDesk(t)
-	d.tool = newTool(t, browser.Config{AllowPrivate: loopback()})
+// leaveProfile makes a folder as Chromium does, with the lock that names its host and process.
+func leaveProfile(t *testing.T, name, lock string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(os.TempDir(), "chromedp-runner"+name)
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "Cookies"), nil, 0o600), os.Symlink(lock, filepath.Join(dir, "SingletonLock"))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// leaveHome makes a folder as HOME was for the browser of a killed bot.
+func leaveHome(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(os.TempDir(), "oneclaw-browser-left")
+	if err := os.MkdirAll(filepath.Join(dir, ".cache"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// locks returns the name of this host, and the lock of a browser whose process has ended.
+func locks(t *testing.T) (host, ended string) {
+	t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := exec.CommandContext(t.Context(), "true")
-	if err := ended.Run(); err != nil {
+	process := exec.CommandContext(t.Context(), "true")
+	if err := process.Run(); err != nil {
 		t.Fatal(err)
 	}
-	profile := func(name, lock string) string {
-		dir := filepath.Join(os.TempDir(), "chromedp-runner"+name)
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "Cookies"), nil, 0o600), os.Symlink(lock, filepath.Join(dir, "SingletonLock"))); err != nil {
-			t.Fatal(err)
-		}
-		return dir
+	return host, fmt.Sprint(host, "-", process.Process.Pid)
+}
+
+// The folders have the cookies and pages of a person. They are deleted at the start, and when somebody browses.
+func TestWhatTheBrowserOfAKilledBotKeptIsDeleted(t *testing.T) {
+	for name, browses := range map[string]bool{"at the start": false, "before a page is opened": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			var d *harness
+			if browses {
+				d = newDesk(t)
+				d.tool = newTool(t, browser.Config{AllowPrivate: loopback()})
+			}
+			host, ended := locks(t)
+			want := map[string]bool{
+				leaveProfile(t, "-left", ended):                              false,
+				leaveProfile(t, "-used", fmt.Sprint(host, "-", os.Getpid())): true,
+				leaveProfile(t, "-elsewhere", "x"+ended):                     true,
+				leaveHome(t):                                                 false,
+			}
+			if browses {
+				d.extract(t, d.page("/", "<p>x</p>"), nil)
+			} else {
+				newTool(t, browser.Config{})
+			}
+			for dir, stays := range want {
+				if _, err := os.Stat(dir); (err == nil) != stays {
+					t.Errorf("%s: %v", filepath.Base(dir), err)
+				}
+			}
+		})
 	}
-	left := profile("-left", fmt.Sprint(host, "-", ended.Process.Pid))
-	used := profile("-used", fmt.Sprint(host, "-", os.Getpid()))
-	elsewhere := profile("-elsewhere", fmt.Sprint("x", host, "-", ended.Process.Pid))
-	d.extract(t, d.page("/", "<p>x</p>"), nil)
-	for dir, want := range map[string]bool{left: false, used: true, elsewhere: true} {
-		if _, err := os.Stat(dir); (err == nil) != want {
-			t.Errorf("%s: %v", filepath.Base(dir), err)
-		}
+}
+
+// Another bot on this machine starts, or opens a page.
+func TestTheFoldersOfABrowserThatRunsAreKept(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	d := newDesk(t)
+	b, err := browser.New(browser.Config{AllowPrivate: loopback()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	running, err := filepath.Glob(filepath.Join(os.TempDir(), "chromedp-runner*", "SingletonLock"))
-	if err != nil || len(running) != 3 { // a lock of the browser itself is among them: it names its process
-		t.Errorf("there are the locks %q (%v)", running, err)
+	if d.tool, err = b.Tool(); err != nil {
+		t.Fatal(err)
+	}
+	d.tool.Timeout = patience
+	address := d.page("/", "<p>x</p>")
+	d.extract(t, address, nil)
+	folders := func() (found []string) {
+		for _, pattern := range []string{"chromedp-runner*/SingletonLock", "oneclaw-browser-*"} {
+			names, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, names...)
+		}
+		return found
+	}
+	before := folders()
+	if len(before) != 2 {
+		t.Fatalf("a browser keeps %q", before)
+	}
+	newTool(t, browser.Config{})
+	if after := folders(); !slices.Equal(after, before) {
+		t.Errorf("after the start of another: %q, want %q", after, before)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := folders(); len(left) > 0 {
+		t.Errorf("a browser that was closed leaves %q", left)
 	}
 }
 
