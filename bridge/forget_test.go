@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,6 +149,48 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 			t.Errorf("the direct chat goes on with %d messages", n)
 		}
 	})
+}
+
+// What docs/privacy.md calls kept is in the question, so that nobody finds out later.
+func TestTheQuestionOfForgetNamesAllThatIsKept(t *testing.T) {
+	r := newHarness(t, echo)
+	r.accept(direct("1", "/forget"))
+	_, asked, _ := strings.Cut(r.platform.wait(t, 1)[0].text, "I keep:")
+	names := map[string]string{ // what a row of the table begins with, and its name in the question
+		"model usage":                         "how much you have used",
+		"who may talk":                        "your permission to talk to me",
+		"strangers":                           "", // who may send /forget has been let in
+		"in the conversation of another user": "your id where you allowed or changed something for others",
+		"who made `/observe on`":              "your id where you allowed or changed something for others",
+		"the audit":                           "the administrators' audit",
+		"that a person said `/learning no`":   "your /learning no",
+	}
+	page, err := os.ReadFile("../docs/privacy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 4 || !strings.HasPrefix(cells[3], "kept") {
+			continue
+		}
+		rows++
+		known := false
+		for begins, name := range names {
+			if strings.HasPrefix(cells[0], "| "+begins) {
+				if known = true; !strings.Contains(asked, name) {
+					t.Errorf("the question does not say that the bot keeps %s", cells[0])
+				}
+			}
+		}
+		if !known {
+			t.Errorf("name in the question what the page says is kept: %s", cells[0])
+		}
+	}
+	if rows != len(names) {
+		t.Errorf("the page has %d rows of what is kept, want %d", rows, len(names))
+	}
 }
 
 // TestForgetOutlivesAFailedWriteAndARestart lets the store fail once at every write, after it or
