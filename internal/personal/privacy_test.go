@@ -2,6 +2,7 @@ package personal_test
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,6 +124,32 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	}
 	if strings.Contains(copied["conversations/0002-0001-01-01.jsonl"], "of another") {
 		t.Error("the copy has what somebody else asked")
+	}
+}
+
+// The copy and docs/privacy.md say the same about what is left out.
+func TestACopySaysWhatItLeavesOut(t *testing.T) {
+	_, copied, err := ask(t, newStore(t), ann(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/privacy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sentence, _ := strings.Cut(string(page), "It also leaves out ")
+	sentence, _, _ = strings.Cut(sentence, ".\n")
+	inCopy := map[string]string{ // what the page calls otherwise
+		"sign-ins to the administrators' pages": "your sign-ins to the administrators' pages",
+		"errors of the log":                     "errors in the log",
+		"dead letters":                          "what could not be delivered or processed",
+		"cards":                                 "cards with buttons",
+		"and that you said `/learning no`":      "that you sent /learning no",
+	}
+	for item := range strings.SplitSeq(sentence, ", ") {
+		if want := cmp.Or(inCopy[item], item); !strings.Contains(copied["README.txt"], "; "+want) {
+			t.Errorf("README.txt does not say that the copy leaves out %q", want)
+		}
 	}
 }
 
