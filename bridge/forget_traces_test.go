@@ -89,6 +89,69 @@ func TestForgetTakesRatingsAndDecisionsAway(t *testing.T) {
 	})
 }
 
+// What a user did to the message of another user is on record with its job as long as that is open, and
+// is not in the receipt that comes later.
+func TestForgetTakesRatingsAndDecisionsOfOpenJobsAway(t *testing.T) {
+	t.Parallel()
+	settings := func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} }
+	for name, begin := range map[string]func(t *testing.T) (r *harness, goOn func()){
+		"a decision": func(t *testing.T) (*harness, func()) {
+			w := &workshop{}
+			r := w.guarded(t, settings)
+			r.accept(group("1", "6", "run a\nrun b"))
+			cards := r.platform.wait(t, 2)
+			r.accept(pressOn(cards[0], "p1", "1", cards[0].button(t, "Allow once")))
+			return r, func() {
+				r.accept(pressOn(cards[1], "p2", "6", cards[1].button(t, "Allow once")))
+				r.platform.one(t, "ran b")
+			}
+		},
+		"a rating": func(t *testing.T) (*harness, func()) {
+			arrived, release := make(chan struct{}), make(chan struct{})
+			r := newHarness(t, answering("one\ftwo"), settings)
+			r.platform.fail = func(n int, after bool) error {
+				if n == 2 && !after { // the second part of the answer
+					close(arrived)
+					<-release
+				}
+				return nil
+			}
+			r.accept(group("1", "6", "Bob asks"))
+			<-arrived
+			r.accept(chats.NewFeedback(oldChat, "1", "1", chats.FeedbackGood, time.Now()))
+			return r, func() {
+				close(release)
+				r.platform.one(t, "two")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, goOn := begin(t)
+				// The card of a call says who decided, also later.
+				found := func(sign string) []string {
+					return slices.DeleteFunc(placesOf(t, r.cfg.Store, sign), func(place string) bool { return !strings.HasPrefix(place, "job/") })
+				}
+				pass(t, 1)
+				if at := found(`"by":"fake:1"`); !slices.Contains(at, queue.OpenPrefix+"fake:g/1/text") {
+					t.Fatalf("the user is only in %q", at)
+				}
+				r.forget(t)
+				pass(t, 5)
+				goOn()
+				pass(t, 60)
+				if _, err := r.cfg.Store.Get(t.Context(), receipts.Prefix+"fake:g/1/text"); err != nil {
+					t.Error(err)
+				}
+				if at := found(`"by":"fake:1"`); len(at) > 0 {
+					t.Errorf("the user is still in %q", at)
+				}
+			})
+		})
+	}
+}
+
 // A damaged record does not say what it was, but its key names the chat.
 func TestForgetTakesDamagedRecordsOfTheDirectChatAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

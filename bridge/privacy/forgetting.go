@@ -152,6 +152,9 @@ func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
 	if err := errors.Join(rest, err); err != nil {
 		return "", err
 	}
+	if err := d.eraseOpen(ctx, by); err != nil { // before the receipts
+		return "", err
+	}
 	if err := receipts.EraseEverywhere(ctx, d.cfg.Store, by); err != nil {
 		return "", err
 	}
@@ -269,6 +272,9 @@ func (d *Eraser) Erase(ctx context.Context, j *queue.Run) error {
 		if err := d.cfg.EraseIn(ctx, by, j.Message.Chat); err != nil {
 			return err
 		}
+	}
+	if err := d.eraseOpen(ctx, by); err != nil {
+		return err
 	}
 	// Receipts stay under the id that a chat had when the message came. The other chats have jobs of their own.
 	home := d.cfg.CurrentChat(j.Message.Chat).WithoutThread()
@@ -398,6 +404,33 @@ func (d *Eraser) eraseShared(ctx context.Context, j *queue.Run) error {
 		}
 		if err := a.Remove(ctx, d.cfg.Store); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// eraseOpen erases from the open jobs what a user did to the turns of others, because a job copies it into
+// its receipt when it is closed. Erase the receipts after that.
+func (d *Eraser) eraseOpen(ctx context.Context, by string) error {
+	platform, _, _ := strings.Cut(by, ":")
+	for again := true; again; {
+		again = false
+		open, _, err := d.cfg.OpenJobs.ListOpen(ctx, platform+":", func(chats.Chat) bool { return true })
+		if err != nil {
+			return err
+		}
+		for _, j := range open {
+			w, ok := j.Work.(interface{ Forget(user string) bool })
+			if !ok || !w.Forget(by) {
+				continue
+			}
+			err := d.cfg.OpenJobs.Put(ctx, j)
+			if errors.Is(err, storage.ErrConflict) { // the job is read again, unless it has a receipt now
+				again, err = true, nil
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ func EraseIn(ctx context.Context, store storage.Store, by string, in func(chats.
 func eraseReceipt(ctx context.Context, store storage.Store, r *Receipt, rev storage.Revision, by string) error {
 	if r.isBy(by) {
 		r = r.WithoutContent()
-	} else if !r.Turn.forget(by) {
+	} else if !r.Turn.Forget(by) {
 		return nil
 	}
 	ops, err := r.Ops(rev)
@@ -106,8 +106,8 @@ func eraseReceipt(ctx context.Context, store storage.Store, r *Receipt, rev stor
 	return nil
 }
 
-// forget deletes a user's ratings, and the user from decisions. It reports whether there were any.
-func (t *Turn) forget(user string) (changed bool) {
+// Forget deletes a user's ratings, and the user from decisions. It reports whether there were any.
+func (t *Turn) Forget(user string) (changed bool) {
 	all := len(t.Feedback)
 	t.Feedback = slices.DeleteFunc(t.Feedback, func(o Feedback) bool { return o.By == user })
 	changed = len(t.Feedback) < all

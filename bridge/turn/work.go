@@ -41,10 +41,19 @@ func (w *Work) Report(r *receipts.Receipt) {
 	w.Delivery.Report(r)
 }
 
-// Adopt copies the preview and the feedback from the stored work, because other goroutines store them.
+// Adopt copies the preview, the feedback and the decisions from the stored work, because other goroutines
+// store them: an erasure removes users from decisions. A decision that is not stored yet stays.
 func (w *Work) Adopt(stored any) {
-	if known, ok := stored.(*Work); ok {
-		w.Preview, w.Feedback = known.Preview, known.Feedback
+	known, ok := stored.(*Work)
+	if !ok {
+		return
+	}
+	w.Preview, w.Feedback = known.Preview, known.Feedback
+	for _, a := range known.Approvals {
+		i := slices.IndexFunc(w.Approvals, func(own receipts.Approval) bool { return own.CardToken == a.CardToken })
+		if i >= 0 && a.Decision != nil && w.Approvals[i].Decision != nil {
+			*w.Approvals[i].Decision = *a.Decision
+		}
 	}
 }
 
