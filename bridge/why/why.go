@@ -238,7 +238,7 @@ func (s story) outcome() string { //nolint:cyclop // A sentence for each outcome
 	case j.State == receipts.Failed && j.Incident == "" && len(j.Answer.Parts) == 0:
 		return "I can no longer read what I stored about it."
 	case j.State == receipts.Failed && j.Incident == "":
-		return "Answered, but a part of the answer could not be delivered."
+		return "Answered, but the answer, or a part of it, could not be delivered."
 	case j.Turn.Refused:
 		return "Not answered: a budget is used up. /usage shows it."
 	case j.Incident != "":
@@ -372,7 +372,7 @@ func loadedGroup(call agent.Call) string {
 func (s story) deliveryLines() []string {
 	words := map[receipts.PartState]string{
 		receipts.PartSent: "sent", receipts.PartPending: "waits to be sent", receipts.PartSending: "is being sent",
-		receipts.PartUnknown: "may have arrived", receipts.PartFailed: "refused by the platform",
+		receipts.PartUnknown: "may have arrived", receipts.PartFailed: "could not be sent",
 	}
 	var parts []string
 	for _, p := range s.job.Answer.Parts {
