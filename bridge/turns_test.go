@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -59,36 +60,39 @@ func inChat(n int, id, text string) chats.Message {
 
 // Attack 10: The turns that run are bounded, the others wait in order.
 func TestTurnsAreBoundedAndWaitInOrder(t *testing.T) {
-	const chats = 300
-	c := newCrowd()
-	r := newHarness(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
-	var want []string
-	for n := range chats {
-		r.accept(inChat(n, "1", fmt.Sprint("m", n)))
-		want = append(want, fmt.Sprint("m", n))
-	}
-	<-c.begun
-	if n := runtime.NumGoroutine(); n > chats/2 {
-		t.Errorf("%d goroutines while %d chats wait", n, chats-1)
-	}
-	r.accept(inChat(7, "2", "/status"))
-	if got := r.platform.wait(t, 1)[0].text; !strings.Contains(got, "I am busy in other chats: 1 message waits here for its turn.") {
-		t.Errorf("status: %q", got)
-	}
-	if load := r.bridge.QueueStats(); load.Waiting != chats-1 {
-		t.Errorf("%d wait", load.Waiting)
-	}
-	// One that waits can be stopped, and what it waited for goes to the next.
-	r.accept(inChat(8, "2", "/stop"))
-	if got := r.platform.wait(t, 2)[1].text; !strings.HasPrefix(got, "Stopped.") {
-		t.Errorf("stop: %q", got)
-	}
-	want = slices.Delete(want, 8, 9)
-	close(c.free)
-	r.platform.wait(t, chats+1)
-	if c.worst > 1 || !slices.Equal(c.asked, want) {
-		t.Errorf("%d turns at the same time, in the order %v", c.worst, c.asked)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const chats = 300
+		before := runtime.NumGoroutine() // among them those of tests that are to run in parallel
+		c := newCrowd()
+		r := newHarness(t, c.think, func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
+		var want []string
+		for n := range chats {
+			r.accept(inChat(n, "1", fmt.Sprint("m", n)))
+			want = append(want, fmt.Sprint("m", n))
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine() - before; n > chats/10 {
+			t.Errorf("%d more goroutines while %d chats wait", n, chats-1)
+		}
+		r.accept(inChat(7, "2", "/status"))
+		if got := r.platform.wait(t, 1)[0].text; !strings.Contains(got, "I am busy in other chats: 1 message waits here for its turn.") {
+			t.Errorf("status: %q", got)
+		}
+		if load := r.bridge.QueueStats(); load.Waiting != chats-1 {
+			t.Errorf("%d wait", load.Waiting)
+		}
+		// One that waits can be stopped, and what it waited for goes to the next.
+		r.accept(inChat(8, "2", "/stop"))
+		if got := r.platform.wait(t, 2)[1].text; !strings.HasPrefix(got, "Stopped.") {
+			t.Errorf("stop: %q", got)
+		}
+		want = slices.Delete(want, 8, 9)
+		close(c.free)
+		r.platform.wait(t, chats+1)
+		if c.worst > 1 || !slices.Equal(c.asked, want) {
+			t.Errorf("%d turns at the same time, in the order %v", c.worst, c.asked)
+		}
+	})
 }
 
 // TestWhatWaitsForAPersonOrItsDeliveryIsNotCounted has one turn alone run at a
