@@ -393,24 +393,37 @@ func (s lateStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revisi
 
 // An erasure waits for the user's earlier messages, so it comes after one that is just being accepted.
 func TestForgetComesAfterAMessageThatIsBeingAccepted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t, echo, func(c *bridge.Config) { c.Store = lateStore{c.Store} })
-		r.accept(group("1", "1", "secret one"))
-		r.platform.wait(t, 1)
-		pass(t, 5)
-		var accepted sync.WaitGroup
-		accepted.Go(func() { r.accept(group("late", "1", "secret two")) })
-		pass(t, 1)
-		r.forget(t)
-		accepted.Wait()
-		pass(t, 30)
-		if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.Contains(got, "re: secret two") {
-			t.Errorf("there stands %q", got)
-		}
-		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
-			t.Errorf("there are still secrets in %q", found)
-		}
-	})
+	for name, say := range map[string]func(r *harness, id, text string){
+		"message": func(r *harness, id, text string) { r.accept(group(id, "1", text)) },
+		"task": func(r *harness, id, text string) {
+			s := bridge.Submission{Key: id, Chat: chats.Chat{Platform: "fake", ID: "g"}, User: "1", Title: "Secret", Text: text}
+			if err := r.bridge.Submit(r.t.Context(), s); err != nil {
+				r.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newHarness(t, echo, func(c *bridge.Config) { c.Store = lateStore{c.Store} })
+				say(r, "1", "secret one")
+				r.platform.wait(t, 1)
+				pass(t, 5)
+				var accepted sync.WaitGroup
+				accepted.Go(func() { say(r, "late", "secret two") })
+				pass(t, 1)
+				r.forget(t)
+				accepted.Wait()
+				pass(t, 30)
+				answered := func(text string) bool { return strings.HasSuffix(text, "re: secret two") }
+				if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.ContainsFunc(got, answered) {
+					t.Errorf("there stands %q", got)
+				}
+				if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
+					t.Errorf("there are still secrets in %q", found)
+				}
+			})
+		})
+	}
 }
 
 // A damaged record is set aside like everywhere; it is no reason to forget nobody and to answer

@@ -100,15 +100,25 @@ func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// Put implements [access.Jobs] and [privacy.Jobs]. It queues what has been accepted in the chat first: an
-// erasure waits for its user's earlier messages, which must not stand behind it.
-func (i *inserter) Put(ctx context.Context, m chats.Message) error {
+// Put implements [access.Jobs].
+func (i *inserter) Put(ctx context.Context, m chats.Message) error { return i.insert(ctx, i.New(m)) }
+
+// Append implements [privacy.Jobs].
+func (i *inserter) Append(ctx context.Context, m chats.Message) error {
 	token, release, err := i.claimer.lockChat(ctx, m.Chat)
 	if err != nil {
-		return fmt.Errorf("insert a job in %s: %w", m.Chat, err)
+		return fmt.Errorf("append a job to %s: %w", m.Chat, err)
 	}
 	defer release()
-	return i.insert(ctx, i.newJob(m, token))
+	j := i.newJob(m, token)
+	if tasks := i.queue.ChatOf(j); tasks != m.Chat { // which are accepted under a lock of their own
+		release, err := i.claimer.accepting.Acquire(ctx, tasks.String())
+		if err != nil {
+			return fmt.Errorf("append a job to %s: %w", tasks, err)
+		}
+		defer release()
+	}
+	return i.insert(ctx, j)
 }
 
 // Tell implements [access.Jobs].

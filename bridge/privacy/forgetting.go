@@ -96,8 +96,9 @@ type Cards interface {
 
 // Jobs inserts the erasing jobs.
 type Jobs interface {
-	// Put inserts the job of a message, once.
-	Put(ctx context.Context, m chats.Message) error
+	// Append inserts the job of a message, once, behind what is being accepted in its chat: an erasure waits
+	// for its user's earlier jobs, which must not stand behind it.
+	Append(ctx context.Context, m chats.Message) error
 }
 
 // ErrNotYet is returned while an erasure waits for earlier jobs, which is no failure.
@@ -129,7 +130,7 @@ func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interac
 	case !press.Direct || press.Choice != choiceForget:
 		return interact.Result{Toast: notYours}, nil
 	}
-	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
+	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Append(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
 }
 
 // Forget runs the job of the user's request: it deletes what belongs to the user alone, and enqueues the
@@ -257,7 +258,7 @@ func (d *Eraser) enqueueErase(ctx context.Context, j *queue.Run, chat chats.Chat
 		case err != nil:
 			return err
 		case last == nil || last.Closed.IsZero() && last.Seq > after:
-			return d.cfg.Jobs.Put(ctx, m)
+			return d.cfg.Jobs.Append(ctx, m)
 		}
 	}
 }

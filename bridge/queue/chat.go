@@ -140,7 +140,7 @@ func (q *Queue) Unpark(j *Run) {
 	chat := q.ChatOf(j)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if l := q.byChat[chat]; l != nil {
+	if l := q.byChat[chat]; l != nil && l.parked != nil && l.parked.job == j {
 		l.parked = nil
 	}
 }

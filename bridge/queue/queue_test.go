@@ -307,6 +307,10 @@ func TestACancelledJobWaitsForNoAnswer(t *testing.T) {
 		if h, _ := q.Park(ctx, j); h == nil || q.Status(j.Message.Chat).Held != h {
 			t.Error("the job does not wait")
 		}
+		command := message(2)
+		if q.Unpark(command); q.Status(j.Message.Chat).Held == nil {
+			t.Error("the end of a command has ended the wait")
+		}
 		q.Unpark(j)
 		q.Interrupt(j.Message.Chat, 2, context.Canceled)
 		cancel()
