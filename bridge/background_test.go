@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -860,6 +861,34 @@ func TestForgetTakesListsOfTasksForOthersAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The list is given up if the platform does not accept it for a day. What is left of it has no titles.
+func TestForgetFindsNoListOfTasksThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{outcome: chats.Later, pings: true}
+		r, _ := backgroundHarness(t, newForeman(), func(cfg *bridge.Config) {
+			o.platform, _ = cfg.Platforms[0].(*platform)
+			o.fail = o.fate
+			cfg.Platforms = []chats.Platform{o}
+		})
+		r.accept(group("a", "1", "start hold secret"))
+		r.platform.one(t, "done: Started 'About hold secret'")
+		pass(t, 1)
+		o.begin(25 * time.Hour)
+		r.accept(group("l", "6", "/tasks"))
+		pass(t, 26*3600)
+		r.platform.one(t, "I could not send this answer for a day")
+		r.forget(t)
+		pass(t, 60)
+		r.nothingOpen()
+		r.wantNoSecrets()
+		letters := deadLetters(t, r)
+		if len(letters) != 1 || bytes.Contains(letters[0].Data, []byte("secret")) {
+			t.Errorf("there are the dead letters %+v", letters)
+		}
+	})
 }
 
 // A question in a group is still being answered when its user wants to be forgotten, and begins tasks.

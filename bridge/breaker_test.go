@@ -346,20 +346,27 @@ func TestANoticeThatNeverArrivesHoldsUpNobody(t *testing.T) {
 // sends still fail. The time in which it could not be reached does not count against the notice.
 func TestANoticeOutlastsALongOutage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, o := newOutage(t, chats.Later, false)
-		o.begin(100 * time.Hour)
-		r.accept(direct("1", "old"))
-		pass(t, 99*3600)
-		o.mu.Lock()
-		o.pings = true
-		o.mu.Unlock()
-		pass(t, 2*3600)
-		if got := o.texts(); len(got) != 1 || !strings.Contains(got[0], "stopped trying") {
-			t.Errorf("in the end there are %q", got)
-		}
-		r.stop()
-	})
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarts: ", restarts), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, o := newOutage(t, chats.Later, false)
+				o.begin(100 * time.Hour)
+				r.accept(direct("1", "old"))
+				if pass(t, 90*3600); restarts {
+					r.restart()
+				}
+				pass(t, 9*3600+1800)
+				o.mu.Lock()
+				o.pings = true
+				o.mu.Unlock()
+				pass(t, 2*3600)
+				if got := o.texts(); len(got) != 1 || !strings.Contains(got[0], "stopped trying") {
+					t.Errorf("in the end there are %q", got)
+				}
+				r.stop()
+			})
+		})
+	}
 }
 
 // maxOutagePause is how long a send waits at most where another one has failed.

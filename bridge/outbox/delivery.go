@@ -19,7 +19,7 @@ type Delivery struct {
 	// QuotedUser is the user, platform:id, whose words the card of a [BotMessage] shows.
 	QuotedUser string `json:"of,omitempty"`
 	// QuotesOthers says that the answer shows words of other users than the sender. Its texts stay out of
-	// the receipt, in which /forget looks for the sender only.
+	// the receipt and of a dead letter, in which /forget looks for the sender only.
 	QuotesOthers bool `json:"of_others,omitempty"`
 	// Heading is Markdown above the answer.
 	Heading string `json:"heading,omitempty"`
@@ -71,11 +71,16 @@ func (d *Delivery) Report(r *receipts.Receipt) {
 		r.Preview = d.Preview.ID
 	}
 	if d.QuotesOthers {
-		r.Answer.Parts = slices.Clone(d.Parts)
-		for i := range r.Answer.Parts {
-			r.Answer.Parts[i].Part = chats.Part{Repeat: d.Parts[i].Repeat}
-		}
+		r.Answer.Parts = withoutTexts(d.Parts)
 	}
+}
+
+func withoutTexts(parts []receipts.Part) []receipts.Part {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		parts[i].Part = chats.Part{Repeat: parts[i].Repeat}
+	}
+	return parts
 }
 
 // Adopt copies the preview from the stored work, because the preview's goroutine stores it.

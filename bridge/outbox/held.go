@@ -21,6 +21,9 @@ const deadLetterAfter = 24 * time.Hour
 // already.
 const lastChance = time.Minute
 
+// noticeChance is lastChance for the notice about a dead letter, whose day ended while the platform was down.
+const noticeChance = time.Hour
+
 // errOverdue is returned when a part has waited for its platform for deadLetterAfter.
 var errOverdue = errors.New("outbox: the platform has not accepted the message for a day")
 
@@ -76,7 +79,11 @@ func (s *Sender) waitBeforeRetry(ctx context.Context, j *queue.Run, begun time.T
 		return err
 	}
 	now, w := s.cfg.Now(), DeliveryOf(j)
-	if now.Sub(w.OutageSince) >= deadLetterAfter && now.Sub(begun) >= lastChance {
+	chance := lastChance
+	if w.DeadLetter != "" {
+		chance = noticeChance
+	}
+	if now.Sub(w.OutageSince) >= deadLetterAfter && now.Sub(begun) >= chance {
 		return errOverdue
 	}
 	bounded, cancel := s.withOutageLimit(ctx, j)
@@ -126,7 +133,11 @@ func (s *Sender) giveUp(ctx context.Context, j *queue.Run, from int) error {
 }
 
 func (s *Sender) addDeadLetter(ctx context.Context, j *queue.Run, incident string) error {
-	data, err := json.Marshal(&j.Job)
+	left := j.Clone()
+	if d := DeliveryOf(left); d.QuotesOthers {
+		d.Parts = withoutTexts(d.Parts)
+	}
+	data, err := json.Marshal(&left.Job)
 	if err != nil {
 		return fmt.Errorf("encode job %s: %w", j.Key(), err)
 	}
