@@ -137,7 +137,10 @@ func TestACopySaysWhatItLeavesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, sentence, _ := strings.Cut(string(page), "It also leaves out ")
+	_, sentence, found := strings.Cut(string(page), "It also leaves out ")
+	if !found {
+		t.Fatal("docs/privacy.md does not say what a copy leaves out")
+	}
 	sentence, _, _ = strings.Cut(sentence, ".\n")
 	inCopy := map[string]string{ // what the page calls otherwise
 		"sign-ins to the administrators' pages": "your sign-ins to the administrators' pages",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,17 +73,25 @@ const homePrefix = "oneclaw-browser-"
 // lockedHome makes a folder for Chromium's HOME. It is locked while it is open, which ends with this process
 // whatever ends it: by that a later one knows that nobody uses the folder.
 func lockedHome() (*os.File, error) {
-	dir, err := os.MkdirTemp("", homePrefix)
-	if err != nil {
-		return nil, err
+	for {
+		dir, err := os.MkdirTemp("", homePrefix)
+		if err != nil {
+			return nil, err
+		}
+		home, err := os.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // as below
+		}
+		if err != nil {
+			return nil, err
+		}
+		// If the file system does not support locks, removeAbandoned deletes no folder either.
+		_ = syscall.Flock(int(home.Fd()), syscall.LOCK_EX)
+		if _, err := os.Stat(dir); err == nil {
+			return home, nil
+		}
+		_ = home.Close() // another bot that starts has deleted the folder before it was locked
 	}
-	home, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	// If the file system does not support locks, removeAbandoned deletes no folder either.
-	_ = syscall.Flock(int(home.Fd()), syscall.LOCK_EX)
-	return home, nil
 }
 
 // removeAbandoned deletes what browsers of this user have kept, cookies and pages, if a killed bot could not:
