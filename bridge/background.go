@@ -356,11 +356,6 @@ func (b *background) insertResult(ctx context.Context, j *queue.Run) error {
 	}
 	m := j.Message
 	result := b.inserter.New(chats.Message{Chat: j.Origin(), ID: m.ID, Kind: receipts.KindResult, User: m.User, UserName: m.UserName, Direct: m.Direct, Opener: m.Opener, Time: b.now()})
-	release, err := b.claimer.accepting.Acquire(ctx, j.Origin().String())
-	if err != nil {
-		return fmt.Errorf("store the result of %s: %w", j.Key(), err)
-	}
-	defer release()
 	result.Args = &receipts.Result{Title: titleOf(j), Seq: j.Seq, Generation: session.Generation, Text: wording.Clip(text, maxResult)}
 	if err := b.inserter.insert(ctx, result); err != nil {
 		return fmt.Errorf("store the result of %s: %w", j.Key(), err)

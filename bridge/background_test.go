@@ -675,6 +675,7 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 			r.untilWaits("I am waiting for background tasks")
 			r.restart()
 			<-f.held
+			r.untilWaits("I am waiting for background tasks")
 			f.free <- struct{}{}
 			if separate {
 				r.platform.one(t, "done: 0 open")
