@@ -314,7 +314,9 @@ func TestARecordingThatWaitedUntilAfterATakeoverIsNotSent(t *testing.T) {
 		waiting, goOn := make(chan struct{}), make(chan struct{})
 		voice := &speaking{}
 		s := newSleepers(t, echo, spokenBy(aloud), func(cfg *bridge.Config) {
-			voice.platform = cfg.Platforms[0].(*platform)
+			if voice.platform == nil { // otherwise the other replica runs with it
+				voice.platform = cfg.Platforms[0].(*platform)
+			}
 			cfg.Platforms = []chats.Platform{voice}
 		})
 		owner, _ := s.owner(t)

@@ -71,8 +71,9 @@ func (p *signing) seen() (shown, calls string) {
 
 func withSigns(p *signing) func(*bridge.Config) {
 	return func(c *bridge.Config) {
-		p.platform = c.Platforms[0].(*platform)
-		p.shown = map[string]bool{}
+		if p.platform == nil { // otherwise another replica runs with it
+			p.platform, p.shown = c.Platforms[0].(*platform), map[string]bool{}
+		}
 		c.Platforms, c.Turns.Acknowledge = []chats.Platform{p}, true
 	}
 }
