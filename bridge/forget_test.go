@@ -151,7 +151,7 @@ func TestForgetTakesAllOfAPersonAway(t *testing.T) {
 	})
 }
 
-// What docs/privacy.md calls kept is in the question, so that nobody finds out later.
+// What docs/privacy.md calls kept is in the question, so that the user does not find out later.
 func TestTheQuestionOfForgetNamesAllThatIsKept(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "/forget"))

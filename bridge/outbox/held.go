@@ -51,7 +51,7 @@ func (s *Sender) awaitPlatform(ctx context.Context, j *queue.Run, k *breaker) (p
 	begun := s.cfg.Now()
 	probe, err = k.awaitPass(bounded)
 	// A wait that is longer than one for the next probe means that the platform could not be reached. The
-	// day of a notice stands still meanwhile: nobody should miss it because the outage went on.
+	// day of a notice stands still meanwhile: its user should not miss it because the outage went on.
 	if d, waited := DeliveryOf(j), s.cfg.Now().Sub(begun); d.DeadLetter != "" && waited > lastChance {
 		d.OutageSince = d.OutageSince.Add(waited)
 	}

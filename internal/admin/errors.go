@@ -295,8 +295,13 @@ func (e *ErrorStore) ForgetIn(ctx context.Context, user string, chat chats.Chat)
 // forget carries out an erasure. Other replicas are told of the jobs whose keys begin with under.
 func (e *ErrorStore) forget(ctx context.Context, of erasure, under string) error {
 	of.Replica, of.At, of.Jobs = e.Replica, e.Now(), map[string]bool{}
+	looked := map[string]bool{"": true} // many lines name the same job
 	for _, one := range e.Ring.Last() {
-		if one.User == "" && one.Job != "" && !of.Jobs[one.Job] && e.userOf(ctx, one.Job) == of.User {
+		if one.User != "" || looked[one.Job] {
+			continue
+		}
+		looked[one.Job] = true
+		if e.userOf(ctx, one.Job) == of.User {
 			of.Jobs[one.Job] = true
 		}
 	}

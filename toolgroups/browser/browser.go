@@ -88,7 +88,7 @@ func New(cfg Config) (*Browser, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	removeAbandoned() // now too: maybe nobody browses again
+	removeAbandoned() // now too: maybe no user browses again
 	return &Browser{
 		cfg:        cfg,
 		dialer:     guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),

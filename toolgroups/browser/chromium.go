@@ -71,7 +71,7 @@ func FindChromium(path string) (string, error) {
 const homePrefix = "oneclaw-browser-"
 
 // lockedHome makes a folder for Chromium's HOME. It is locked while it is open, which ends with this process
-// whatever ends it: by that a later one knows that nobody uses the folder.
+// whatever ends it: by that a later one knows that the folder is not in use.
 func lockedHome() (*os.File, error) {
 	for {
 		dir, err := os.MkdirTemp("", homePrefix)

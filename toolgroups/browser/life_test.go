@@ -114,7 +114,7 @@ func locks(t *testing.T) (host, ended string) {
 	return host, fmt.Sprint(host, "-", process.Process.Pid)
 }
 
-// The folders have the cookies and pages of a person. They are deleted at the start, and when somebody browses.
+// The folders have the cookies and pages of a person. They are deleted at the start, and when a user browses.
 func TestWhatTheBrowserOfAKilledBotKeptIsDeleted(t *testing.T) {
 	for name, browses := range map[string]bool{"at the start": false, "before a page is opened": true} {
 		t.Run(name, func(t *testing.T) {
