@@ -59,9 +59,9 @@ type Manifest struct {
 //
 // and the others are tools. The members of a tool are name, description, parameters, function (its
 // key in handlers, by default the name; any if handlers is nil), timeout_s or timeoutSeconds, effect
-// (read_only, changes, consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), runs_last
-// ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]), names
-// ([Tool.AuditedArguments]) and, for read-only tools of the program, like ([Tool.Like]).
+// (read_only, changes, consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), outlives
+// ([Tool.Outlives]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]),
+// names ([Tool.AuditedArguments]) and, for read-only tools of the program, like ([Tool.Like]).
 //
 // source becomes [Group].Source. Names pass through [WireName]. [NewRegistry] generates a missing
 // description of a group. Each error is one line that names the file and the entry. Entries with
@@ -243,6 +243,7 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 		return t, err
 	}
 	t.Paid, t.Repeatable, t.RunsLast = string(e["paid"]) == "true", string(e["repeatable"]) == "true", string(e["runs_last"]) == "true"
+	t.Outlives = string(e["outlives"]) == "true"
 	if t.Role, err = parseRole(e["role"]); err != nil {
 		return t, err
 	}

@@ -218,7 +218,7 @@ func TestManifestFacts(t *testing.T) {
 	}
 	g := group(t, "g", `[
 		{"name":"a","description":" A ","function":"$f_1","timeout_s":1.5,"effect":"consequential","role":"owner"},
-		{"name":"b","description":"B","effect":"changes","role":"user",
+		{"name":"b","description":"B","effect":"changes","role":"user","outlives":true,
 		 "parameters":{"type":"object","properties":{"ids":{"type":"array","default":[]}},"required":["ids"]}},
 		{"name":"c","description":"C"}]`)
 	type facts struct {
@@ -226,19 +226,20 @@ func TestManifestFacts(t *testing.T) {
 		Timeout                 time.Duration
 		Effect                  toolgroups.Effect
 		Role                    toolgroups.Role
+		Outlives                bool
 	}
 	var got []facts
 	for _, tool := range g.Tools {
-		got = append(got, facts{tool.Description, string(tool.Parameters), tool.Timeout, tool.Effect, tool.Role})
+		got = append(got, facts{tool.Description, string(tool.Parameters), tool.Timeout, tool.Effect, tool.Role, tool.Outlives})
 	}
 	const none = `{"type":"object","properties":{}}`
 	want := []facts{
-		{"A", none, 1500 * time.Millisecond, toolgroups.Consequential, toolgroups.RoleOwner},
+		{"A", none, 1500 * time.Millisecond, toolgroups.Consequential, toolgroups.RoleOwner, false},
 		{
 			"B", `{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}},"required":["ids"]}`,
-			0, toolgroups.Changes, toolgroups.RoleUser,
+			0, toolgroups.Changes, toolgroups.RoleUser, true,
 		},
-		{"C", none, 0, toolgroups.Changes, toolgroups.RoleStranger},
+		{"C", none, 0, toolgroups.Changes, toolgroups.RoleStranger, false},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -58,6 +58,9 @@ type Tool struct {
 	// Repeatable is true if a call that changes something can be run again after a crash nevertheless: the
 	// second run finds what the first has done.
 	Repeatable bool
+	// Outlives is true if a call begins work that goes on after its turn, such as a schedule, or replaces or
+	// removes what later turns know.
+	Outlives bool
 	// RunsLast is true if a call runs after the other calls of its reply, whose effects it needs.
 	RunsLast bool
 	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
