@@ -36,6 +36,7 @@ func TestDeliveryStates(t *testing.T) {
 		{"later is tried again without a mark", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Later, Err: broken}, 3: {Outcome: chats.Later, RetryAfter: 7e9, Err: broken}}, []string{"one", "two"}},
 		{"unknown is sent once more with a mark", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Unknown, Err: broken}}, []string{"one", "one (repeat)", "two"}},
 		{"refused ends that part alone", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Refused, Err: broken}}, []string{"two"}},
+		{"refused for its content is sent as it can be", "one\ftwo", map[int]*chats.SendError{1: {Outcome: chats.Refused, ContentRefused: true, Err: broken}}, []string{"one", "two"}},
 		{"unknown, then later, stays marked", "one", map[int]*chats.SendError{1: {Outcome: chats.Unknown, Err: broken}, 2: {Outcome: chats.Later, Err: broken}}, []string{"one", "one (repeat)"}},
 	}
 	for _, c := range cases {

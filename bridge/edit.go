@@ -111,8 +111,8 @@ const (
 )
 
 // isAnswered reports whether a turn that is over has an answer of which at least a part arrived. A turn that
-// ended with an incident has none, even if the incident came after a part was sent. Nor is the notice about a
-// dead letter an answer; it is the last part. The receipt of an answer is written later, that of a turn without
+// ended with an incident has none, even if the incident came after a part was sent. Nor is the line about a
+// part that was refused an answer, nor the notice about a dead letter; that is the last part. The receipt of an answer is written later, that of a turn without
 // one before the next job runs.
 func isAnswered(r *receipts.Receipt) bool {
 	parts := r.Answer.Parts
@@ -126,7 +126,7 @@ func isAnswered(r *receipts.Receipt) bool {
 	case r.State != receipts.Failed:
 		return false
 	}
-	return slices.ContainsFunc(parts, func(p receipts.Part) bool { return p.State == receipts.PartSent })
+	return slices.ContainsFunc(parts, func(p receipts.Part) bool { return p.State == receipts.PartSent && !p.IsUndelivered() })
 }
 
 // notifyTooLate tells the sender, once for each message, that an edit came too late.

@@ -220,7 +220,7 @@ func (e *executor) deliver(work, ctx context.Context, j *queue.Run) error {
 		}
 	}
 	state, counted := receipts.Done, queue.MeasuredDelivered
-	if d.DeadLetter != "" || slices.ContainsFunc(d.Parts, func(p receipts.Part) bool { return p.State == receipts.PartFailed }) {
+	if d.DeadLetter != "" || slices.ContainsFunc(d.Parts, func(p receipts.Part) bool { return p.IsUndelivered() }) {
 		state, counted = receipts.Failed, queue.MeasuredFailed
 	}
 	e.measure(j.Message.Chat.Platform, counted)

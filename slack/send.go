@@ -140,7 +140,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 	var ce *callError
 	if !errors.As(err, &ce) {
 		if errors.Is(err, blocks.ErrLayout) {
-			out.Outcome = chats.Refused
+			out.Outcome, out.ContentRefused = chats.Refused, true
 		}
 		return out
 	}
@@ -155,11 +155,22 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 		// After these errors a part of the operation may have succeeded, and a gateway does not
 		// know what the server behind it did.
 	case ce.code != "" && !isTransient(ce):
-		out.Outcome = chats.Refused
+		out.Outcome, out.ContentRefused = chats.Refused, !isAboutDestination(ce.code)
 	case ce.code != "" || ce.status != 0:
 		out.Outcome, out.Outage = chats.Later, !ce.isRateLimited()
 	}
 	return out
+}
+
+// isAboutDestination reports whether no other form of a message would change a refusal: it is about the channel,
+// about the bot's rights in it, or about the message to be edited.
+func isAboutDestination(code string) bool {
+	for _, part := range []string{"channel", "not_found", "archived", "restricted", "permission", "scope", "not_allowed", "access", "user", "update_message", "edit_window", "messages_tab", "thread", "streaming"} {
+		if strings.Contains(code, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastResponseNotice is added to the last response that Slack accepts to a command or press.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,7 +84,7 @@ func (p *Platform) sendWithFallback(d *delivery, request func() error) error {
 	for {
 		err := request()
 		switch {
-		case !d.plain && isBadRequest(err, "can't parse entities"):
+		case !d.plain && (isBadRequest(err, "entities") || isBadRequest(err, "entity")):
 			p.log.Warn("markup refused: sending plain text", "chat", d.to.Chat.String(), "err", err)
 			d.plain = true
 		case !d.topicGone && d.to.Chat.Thread != "" && (isBadRequest(err, "message thread not found") || isBadRequest(err, "topic_deleted") || isBadRequest(err, "topic_closed")):
@@ -164,9 +165,28 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 		out.Outcome, out.Outage = chats.Later, true
 	default:
 		out.Outcome = outcome(ce)
+		out.ContentRefused = out.Outcome == chats.Refused && isAboutContent(ce)
 		out.Outage = out.Outcome == chats.Later && ce.code != http.StatusTooManyRequests
 	}
 	return out
+}
+
+// aboutDestination are words of refusals that no other form of a message would change: they are about the chat,
+// about the bot's rights in it, or about the message to be edited.
+var aboutDestination = []string{
+	"chat not found", "group is deactivated", "group chat was", "peer_id_invalid", "channel_private", "user_is_blocked", "input_user_deactivated",
+	"rights", "write_forbidden", "chat_admin_required", "_forbidden", "chat_restricted", "thread not found", "topic", "message to edit not found",
+	"message can't be edited", "message_id_invalid", "message identifier", "there is no text in the message",
+}
+
+// isAboutContent reports whether Telegram refused what was sent, not where it was sent.
+func isAboutContent(ce *callError) bool {
+	if ce.code == http.StatusRequestEntityTooLarge {
+		return true
+	}
+	words := strings.ToLower(ce.description)
+	return ce.fromTelegram && ce.code == http.StatusBadRequest &&
+		!slices.ContainsFunc(aboutDestination, func(about string) bool { return strings.Contains(words, about) })
 }
 
 // outcome returns the outcome of a failed call by its status. A server error does not show what was

@@ -28,8 +28,14 @@ func TestOutcomesOfSends(t *testing.T) {
 		"migrated": {func() (int, string, error) {
 			return 400, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-100123}}`, nil
 		}, chats.SendError{Outcome: chats.Later, MovedTo: "-100123"}},
-		"blocked":        {func() (int, string, error) { return refusal(403, "Forbidden: bot was blocked by the user") }, chats.SendError{Outcome: chats.Refused}},
-		"chat not found": {func() (int, string, error) { return refusal(400, "Bad Request: chat not found") }, chats.SendError{Outcome: chats.Refused}},
+		"blocked":         {func() (int, string, error) { return refusal(403, "Forbidden: bot was blocked by the user") }, chats.SendError{Outcome: chats.Refused}},
+		"chat not found":  {func() (int, string, error) { return refusal(400, "Bad Request: chat not found") }, chats.SendError{Outcome: chats.Refused}},
+		"too much markup": {func() (int, string, error) { return refusal(400, "Bad Request: MESSAGE_TOO_LONG") }, chats.SendError{Outcome: chats.Refused, ContentRefused: true}},
+		"odd buttons":     {func() (int, string, error) { return refusal(400, "Bad Request: REPLY_MARKUP_INVALID") }, chats.SendError{Outcome: chats.Refused, ContentRefused: true}},
+		"no right": {func() (int, string, error) {
+			return refusal(400, "Bad Request: not enough rights to send text messages to the chat")
+		}, chats.SendError{Outcome: chats.Refused}},
+		"too large":      {func() (int, string, error) { return 413, "<html>", nil }, chats.SendError{Outcome: chats.Refused, ContentRefused: true}},
 		"token revoked":  {func() (int, string, error) { return refusal(401, "Unauthorized") }, chats.SendError{Outcome: chats.Later, Outage: true}},
 		"token unknown":  {func() (int, string, error) { return refusal(404, "Not Found") }, chats.SendError{Outcome: chats.Later, Outage: true}},
 		"500":            {func() (int, string, error) { return refusal(500, "Internal Server Error") }, chats.SendError{Outcome: chats.Unknown}},
@@ -52,7 +58,7 @@ func TestOutcomesOfSends(t *testing.T) {
 			if !errors.As(err, &got) || id != "" {
 				t.Fatalf("Send = %q, %v, want a SendError", id, err)
 			}
-			if got.Outcome != tt.want.Outcome || got.RetryAfter != tt.want.RetryAfter || got.MovedTo != tt.want.MovedTo || got.Outage != tt.want.Outage {
+			if got.Outcome != tt.want.Outcome || got.RetryAfter != tt.want.RetryAfter || got.MovedTo != tt.want.MovedTo || got.Outage != tt.want.Outage || got.ContentRefused != tt.want.ContentRefused {
 				t.Errorf("Send = %+v, want %+v", *got, tt.want)
 			}
 		})

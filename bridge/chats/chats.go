@@ -279,6 +279,9 @@ type SendError struct {
 	// Outage is set if the platform is down or unreachable, so that no other send would succeed. An
 	// Unknown outcome always counts as an outage.
 	Outage bool
+	// ContentRefused is set, with Refused, if the platform refused what was sent, such as its formatting, its
+	// length or its buttons: another form of the message may be accepted.
+	ContentRefused bool
 	// MessageRemains is set, with Refused, if the message to be edited still exists unchanged but can no
 	// longer be edited.
 	MessageRemains bool

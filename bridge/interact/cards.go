@@ -241,9 +241,10 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 func (d *Cards) RecordDelivery(ctx context.Context, j *queue.Run) error {
 	var ids []string
 	failed, repeated := outbox.DeliveryOf(j).DeadLetter != "", false
-	for _, p := range outbox.DeliveryOf(j).Parts {
+	parts := outbox.DeliveryOf(j).Parts
+	for i, p := range parts {
 		ids = append(ids, p.ID)
-		failed = failed || p.State == receipts.PartFailed
+		failed = failed || p.IsUndelivered() || p.Bare && i == len(parts)-1 // its buttons were refused
 		repeated = repeated || p.Repeat
 	}
 	if outbox.DeliveryOf(j).DeadLetter != "" {

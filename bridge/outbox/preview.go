@@ -34,7 +34,8 @@ func (s *Sender) ReplacePreview(j *queue.Run, parts []receipts.Part) []receipts.
 	return parts
 }
 
-// finishPreview turns the preview of a job into a part of its answer. If the preview is gone, the part
+// finishPreview turns the preview of a job into a part of its answer. If the platform refuses the content, the
+// next attempt is another form of the part; see replaceRefused. If the preview is gone, the part
 // is sent like any other, as is a notice about a dead letter after one edit that failed: perhaps edits are
 // all that fails. It returns the same errors as trySend.
 func (s *Sender) finishPreview(ctx, patience context.Context, j *queue.Run, p *receipts.Part) error {
@@ -60,6 +61,8 @@ func (s *Sender) finishPreview(ctx, patience context.Context, j *queue.Run, p *r
 	switch {
 	case err == nil:
 		p.State, p.ID, p.Error = receipts.PartSent, p.ReplacesID, ""
+	case is && failure.Outcome == chats.Refused && failure.ContentRefused:
+		return s.recordFailure(ctx, j, p, failure) // the preview must not stay as if it were the answer
 	case is && (failure.Outcome == chats.Refused || isOutage(failure) && DeliveryOf(j).DeadLetter != ""):
 		s.cfg.Log.Warn("a preview cannot be replaced, its part is sent as a new message", "job", j.Key(), "err", err)
 		sendAsNew(j, p)

@@ -179,7 +179,6 @@ func (s *Sender) handleFailure(patience context.Context, j *queue.Run, p *receip
 	wait := tries.countFailure(failure, p.ReplacesID != "", s.breakers[j.Message.Chat.Platform].ping != nil)
 	switch {
 	case failure.Outcome == chats.Refused:
-		s.cfg.Log.Error("part refused by the platform", "job", j.Key(), "err", err)
 		return nil
 	case p.File != nil && tries.isExhausted():
 		s.replaceByNotice(j, p, err)
@@ -315,10 +314,8 @@ func (s *Sender) recordFailure(ctx context.Context, j *queue.Run, p *receipts.Pa
 	what := queue.MeasuredUnknown
 	switch failure.Outcome {
 	case chats.Refused:
-		what, p.State = queue.MeasuredRefused, receipts.PartFailed
-		if p.File != nil {
-			s.replaceByNotice(j, p, failure)
-		}
+		what = queue.MeasuredRefused
+		s.replaceRefused(j, p, failure)
 	case chats.Later:
 		// This attempt did not arrive; Repeat remembers an earlier one that may have arrived.
 		what, p.State = queue.MeasuredPutOff, receipts.PartPending
@@ -415,7 +412,7 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []
 		if id == "" {
 			continue // the part was never sent
 		}
-		err := s.edit(ctx, j, editor, chat, id, parts[i].Part)
+		err := s.edit(ctx, j, editor, chat, id, parts[i])
 		if errors.Is(err, errOverdue) {
 			return s.addDeadLetter(ctx, j, queue.NewIncident())
 		}
@@ -426,7 +423,7 @@ func (s *Sender) Edit(ctx context.Context, j *queue.Run, chat chats.Chat, ids []
 	return nil
 }
 
-func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, chat chats.Chat, id string, part chats.Part) error {
+func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, chat chats.Chat, id string, part receipts.Part) error {
 	k, begun := s.breakers[j.Message.Chat.Platform], s.cfg.Now()
 	for pauses := retry.New(minRetry, s.cfg.MaxRetry); ; {
 		probe, err := s.awaitPlatform(ctx, j, k)
@@ -438,7 +435,7 @@ func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, ch
 			return err
 		}
 		call, cancel := context.WithTimeout(s.withOwnership(ctx, j), sendTimeout)
-		err = request(func() error { return editor.Edit(call, chats.Address{Chat: chat}, id, part) })
+		err = request(func() error { return editor.Edit(call, chats.Address{Chat: chat}, id, part.Part) })
 		cancel()
 		if isPanic(err) || isLost(err) {
 			k.report(probe, err)
@@ -451,7 +448,9 @@ func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, ch
 		}
 		k.report(probe, failure)
 		if failure.Outcome == chats.Refused {
-			s.cfg.Log.Warn("a message could not be edited", "job", j.Key(), "err", failure)
+			if s.replaceRefused(j, &part, failure); part.State == receipts.PartPending {
+				continue
+			}
 			return nil
 		}
 		if err := s.waitBeforeRetry(ctx, j, begun, pauseAfter(pauses, failure)); err != nil {

@@ -38,7 +38,7 @@ func (s *Sender) speak(ctx, patience context.Context, j *queue.Run) {
 	d := DeliveryOf(j)
 	text, speak := d.spoken, d.Speak
 	d.spoken, d.Speak = "", nil
-	unsent := func(p receipts.Part) bool { return p.State != receipts.PartSent }
+	unsent := func(p receipts.Part) bool { return p.State != receipts.PartSent || p.IsUndelivered() }
 	if text == "" || speak == nil || d.DeadLetter != "" || slices.ContainsFunc(d.Parts, unsent) || patience.Err() != nil || s.breakers[j.Message.Chat.Platform].isTripped.Load() {
 		return
 	}

@@ -220,7 +220,14 @@ type Part struct {
 	// sent as a new message. A part with RemovesButtons only removes buttons, and is dropped then.
 	ReplacesID     string `json:"edit,omitempty"`
 	RemovesButtons bool   `json:"last,omitempty"`
+	// Bare says that the platform refused the part as it was, so it has neither formatting nor buttons.
+	// Incident, if that was refused too, is the incident that a line shows in place of the part.
+	Bare     bool   `json:"bare,omitempty"`
+	Incident string `json:"incident,omitempty"`
 }
+
+// IsUndelivered reports whether the platform has refused the part.
+func (p *Part) IsUndelivered() bool { return p.State == PartFailed || p.Incident != "" }
 
 // Approval is the record of a call that needed a user's approval, or an answer to its tool's question.
 type Approval struct {

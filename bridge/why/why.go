@@ -380,6 +380,9 @@ func (s story) deliveryLines() []string {
 			continue
 		}
 		text := words[p.State]
+		if p.Incident != "" {
+			text = "refused by the platform, incident " + p.Incident
+		}
 		if p.Repeat {
 			text += ", marked as a possible repeat"
 		}

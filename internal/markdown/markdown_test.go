@@ -336,6 +336,28 @@ func TestCutsKeepMarkup(t *testing.T) {
 // and one that ends a character later.
 //
 // D06.
+// Telegram refuses a message whose links together have long addresses, however short their texts are.
+func TestPartsAreCutByTheSizeOfTheirFormatting(t *testing.T) {
+	for name, item := range map[string]string{
+		"links":                "- [l](https://example.org/" + strings.Repeat("a", 170) + ")\n",
+		"references":           "- [y]\n",
+		"bold words in a link": "[a **b** c](https://example.org/" + strings.Repeat("a", 170) + ")\n",
+		"longest addresses":    "[z](https://example.org/" + strings.Repeat("a", 1900) + ") ",
+	} {
+		source := strings.Repeat(item, 60) + "\n[y]: https://example.org/" + strings.Repeat("b", 300)
+		if err := strictTelegram(source, 4096); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		links := 0
+		for _, p := range markdown.Parse(source).TelegramHTML(4096) {
+			links += strings.Count(p.Text, "<a ")
+		}
+		if links < 60 {
+			t.Errorf("%s: %d of 60 links", name, links)
+		}
+	}
+}
+
 func TestSentenceEndAtTheLimit(t *testing.T) {
 	for _, n := range []int{62, 63, 64, 65} {
 		telegramHTML(t, strings.Repeat("a", n)+". "+strings.Repeat("𝕏", 40), 64)

@@ -14,6 +14,7 @@ const zeroWidthSpace = '\u200b'
 // traits are simple differences between platforms.
 type traits struct {
 	maxSpans         int    // bound of the spans of a part; 0 for none
+	maxSpanBytes     int    // bound of the size of the spans of a part with their addresses; 0 for none
 	markupCounts     bool   // the limit counts the markup
 	inlineEndsAtLine bool   // inline markup ends at a line end
 	wordMarks        bool   // inline marks only count at word boundaries

@@ -31,6 +31,9 @@ func strictTelegram(source string, limit int) error {
 		read, plain := markup.Text{Plain: text, Entities: entities}, markup.Text{Plain: part.Plain}
 		read.Normalize()
 		plain.Normalize()
+		if size := markup.Size(read.Entities); size > 9500 {
+			return fmt.Errorf("the entities of part %d take %d bytes", i, size)
+		}
 		links := 0
 		for _, e := range entities {
 			if e.Type == "text_link" {

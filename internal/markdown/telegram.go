@@ -25,6 +25,12 @@ type telegram struct {
 // and silently drops the rest; some are reserved for lines that are added when sending.
 const maxEntities = 96
 
+// maxEntityBytes bounds the size of the formatting of a part. Telegram refuses a message whose entities take
+// more than about 9,500 bytes, the addresses of its links included (tdlib/telegram-bot-api#165); some are
+// reserved for lines that are added when sending, and for names that Telegram itself makes entities of.
+// spanOverhead is what an entity takes at most without its address.
+const maxEntityBytes, spanOverhead = 8192, 24
+
 // deletedByTelegram are the characters that Telegram deletes before it looks for names (TDLib,
 // clean_input_string).
 const deletedByTelegram = "\r\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u030a\u0333\u033f"
@@ -45,7 +51,9 @@ func without(s, deleted string) string {
 	}, s)
 }
 
-func (telegram) traits() traits { return traits{maxSpans: maxEntities, deleted: deletedByTelegram} }
+func (telegram) traits() traits {
+	return traits{maxSpans: maxEntities, maxSpanBytes: maxEntityBytes, deleted: deletedByTelegram}
+}
 
 func (telegram) allowedParent(parent *span, s style) (*span, bool) {
 	// Code and a link cannot cover the same text, and the link is more useful.

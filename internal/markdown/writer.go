@@ -56,6 +56,7 @@ type writer struct {
 	links      []insertion
 	span       *span
 	spans      int // counted for traits.maxSpans
+	spanBytes  int // counted for traits.maxSpanBytes
 	lastOutput lastOutput
 	begun      bool
 }
@@ -175,14 +176,21 @@ func (w *writer) openSpans(s, shared *span) {
 	}
 	open, _ := w.rules.markup(s)
 	w.text.writeMarkup(open)
-	w.spans++
+	w.countSpan(s)
 	if w.span != nil && w.span.style != styleQuote {
-		w.spans += 2 // it splits the surrounding one
+		w.countSpan(w.span) // the new one splits it
+		w.countSpan(w.span)
 	}
 	w.span = s
 	if inline {
 		w.lastOutput = endsInOpening
 	}
+}
+
+// countSpan counts a span that the platform stores.
+func (w *writer) countSpan(s *span) {
+	w.spans++
+	w.spanBytes += spanOverhead + len(s.href) + len(s.lang)
 }
 
 // size returns how much of the limit is used.
@@ -206,7 +214,8 @@ func (w *writer) rawSize() int {
 // fits reports whether the part could end here.
 func (w *writer) fits() bool {
 	return w.size() <= w.limit && w.plain.raw <= w.limit && w.rawSize() <= 4*w.limit &&
-		(w.traits.maxSpans == 0 || w.spans <= w.traits.maxSpans)
+		(w.traits.maxSpans == 0 || w.spans <= w.traits.maxSpans) &&
+		(w.traits.maxSpanBytes == 0 || w.spanBytes <= w.traits.maxSpanBytes)
 }
 
 // finishPart ends the part; next is the span in which the following part continues.

@@ -24,8 +24,7 @@ const (
 	Hang            = wire.Hang
 	Duplicate       = wire.Duplicate
 	BadJSON         = wire.BadJSON
-
-	Refuse Effect = "refuse"
+	Refuse          = wire.Refuse
 )
 
 // Fault is a rule for injecting failures. Downloads are the method "file", uploads "upload", posts to a

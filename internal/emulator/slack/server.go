@@ -173,7 +173,7 @@ func New(cfg Config) (*Server, error) {
 	s.life.TLS = cfg.TLS
 	chances := rand.New(rand.NewPCG(cfg.Seed, 0)) // for faults, sockets and the order of events
 	hub := wire.NewHub[string, Message](s.life)
-	s.Faults = wire.NewFaults(s.life, chances, refuseFault, Refuse, "socket", "hello", "envelope")
+	s.Faults = wire.NewFaults(s.life, chances, refuseFault, "", "socket", "hello", "envelope")
 	s.world = newWorld(s.cfg, hub)
 	s.App = &App{mu: s.mu, scopes: slices.Clone(cfg.Scopes)}
 	s.line = delivery.New(delivery.Config{

@@ -10,7 +10,7 @@ import (
 type Effect = wire.Effect
 
 // The effects. Duplicate makes getUpdates deliver its result again at the next call. Conflict
-// refuses a call with 409, as if there were another poller.
+// refuses a call with 409, as if there were another poller. Refuse refuses a call with 400 and Error.
 const (
 	Slow            = wire.Slow
 	TooManyRequests = wire.TooManyRequests
@@ -20,6 +20,7 @@ const (
 	Hang            = wire.Hang
 	Duplicate       = wire.Duplicate
 	BadJSON         = wire.BadJSON
+	Refuse          = wire.Refuse
 
 	Conflict Effect = "conflict"
 )
@@ -29,8 +30,12 @@ type Fault = wire.Fault[int64]
 
 // refuseFault refuses a call because of a fault, with an error of the service.
 func refuseFault(w http.ResponseWriter, f *Fault) {
-	if f.Effect == Conflict {
+	switch f.Effect {
+	case Conflict:
 		writeError(w, errorf(409, conflictPoll))
+		return
+	case Refuse:
+		writeError(w, badRequest("%s", f.Error)) // what the test gives
 		return
 	}
 	writeError(w, tooManyRequests(max(f.RetryAfter, 1)))

@@ -40,6 +40,9 @@ func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
 	if markup.UTF16Length(body.Plain) > maxCaption {
 		return nil, badRequest("message caption is too long") // MessageContent.cpp
 	}
+	if markup.Size(body.Entities) > maxEntityBytes {
+		return nil, badRequest("ENTITIES_TOO_LONG") // core.telegram.org/api/errors
+	}
 	return a.send(p, body, kind)
 }
 
@@ -97,6 +100,8 @@ func checkText(body markup.Text) *apiError {
 		return badRequest("text must be non-empty") // MessageEntity.cpp
 	case n > maxText:
 		return badRequest("message is too long") // MessageContent.cpp
+	case markup.Size(body.Entities) > maxEntityBytes:
+		return badRequest("ENTITIES_TOO_LONG") // core.telegram.org/api/errors
 	}
 	return nil
 }

@@ -39,8 +39,10 @@ const (
 	maxDownload = 20 << 20 // getFile
 	maxRawText  = 1 << 15  // bytes before entities are parsed
 	maxText     = 4096
-	maxCaption  = 1024
-	maxPoll     = 50 * time.Second
+	// maxEntityBytes is about what the service accepts (tdlib/telegram-bot-api#165).
+	maxEntityBytes = 9500
+	maxCaption     = 1024
+	maxPoll        = 50 * time.Second
 )
 
 // Config configures a [Server]. The zero value is a well-behaved server with a default bot.

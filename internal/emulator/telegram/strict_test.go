@@ -88,6 +88,7 @@ func TestRefusals(t *testing.T) {
 	f.call("sendMessage", tg.Params{"chat_id": id(f.user), "text": "hi"}, &own)
 	chat, to := id(f.user), id(forum)
 	button := func(b string) string { return `{"inline_keyboard":[[` + b + `]]}` }
+	longLinks := strings.Repeat(`<a href="https://example.org/`+strings.Repeat("x", 170)+`">x</a> `, 60)
 	tests := []struct {
 		method string
 		params tg.Params
@@ -98,6 +99,8 @@ func TestRefusals(t *testing.T) {
 		{"sendMessage", tg.Params{"chat_id": chat, "text": " \n"}, 400, "Bad Request: text must be non-empty"},
 		{"sendMessage", tg.Params{"chat_id": chat, "text": strings.Repeat("x", 4097)}, 400, "Bad Request: message is too long"},
 		{"sendMessage", tg.Params{"chat_id": chat, "text": strings.Repeat("😀", 2049)}, 400, "Bad Request: message is too long"},
+		{"sendMessage", tg.Params{"chat_id": chat, "text": longLinks, "parse_mode": "HTML"}, 400, "Bad Request: ENTITIES_TOO_LONG"},
+		{"editMessageText", tg.Params{"chat_id": chat, "message_id": id(own.ID), "text": longLinks, "parse_mode": "HTML"}, 400, "Bad Request: ENTITIES_TOO_LONG"},
 		{"sendMessage", tg.Params{"text": "x"}, 400, "Bad Request: chat_id is empty"},
 		{"sendMessage", tg.Params{"chat_id": "77", "text": "x"}, 400, "Bad Request: chat not found"},
 		{"sendMessage", tg.Params{"chat_id": chat, "text": "x", "parse_mode": "bb"}, 400, "Bad Request: unsupported parse_mode"},

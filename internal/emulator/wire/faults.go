@@ -33,6 +33,8 @@ const (
 	Duplicate Effect = "duplicate"
 	// BadJSON accepts the call and answers with incomplete JSON.
 	BadJSON Effect = "bad_json"
+	// Refuse refuses the call with Error, in the form of the service.
+	Refuse Effect = "refuse"
 )
 
 // Fault is a rule for injecting failures, in an emulator whose chats have ids of type K. Zero fields
@@ -52,8 +54,7 @@ type Fault[K comparable] struct {
 	Effect Effect `json:"effect"`
 	// Delay precedes the effect.
 	Delay time.Duration `json:"delay"`
-	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for the effect that
-	// only this emulator has.
+	// Status is for ServerError, RetryAfter (seconds) for TooManyRequests, Error for Refuse.
 	Status     int    `json:"status"`
 	RetryAfter int    `json:"retry_after"`
 	Error      string `json:"error"`
@@ -79,8 +80,8 @@ type rule[K comparable] struct {
 }
 
 // NewFaults returns an empty set with a random source. refuse answers calls whose fault has the effect
-// [TooManyRequests] or own, the effect that only this emulator has. Calls with a name in apart match
-// only faults that give this name.
+// [TooManyRequests], [Refuse] or own, the effect that only this emulator has; it may be empty. Calls with a name
+// in apart match only faults that give this name.
 func NewFaults[K comparable](life *Lifecycle, chances *rand.Rand, refuse func(http.ResponseWriter, *Fault[K]), own Effect, apart ...string) *Faults[K] {
 	return &Faults[K]{life: life, rand: chances, refuse: refuse, ownEffect: own, exactOnly: apart}
 }
@@ -89,7 +90,7 @@ func NewFaults[K comparable](life *Lifecycle, chances *rand.Rand, refuse func(ht
 // applies.
 func (f *Faults[K]) Inject(fault Fault[K]) (int, error) {
 	switch fault.Effect {
-	case Slow, TooManyRequests, ServerError, CutBefore, CutAfter, Hang, Duplicate, BadJSON, f.ownEffect:
+	case Slow, TooManyRequests, ServerError, CutBefore, CutAfter, Hang, Duplicate, BadJSON, Refuse, f.ownEffect:
 	default:
 		return 0, fmt.Errorf("%s: unknown effect %q", f.life.name, fault.Effect)
 	}
@@ -159,7 +160,7 @@ func (f *Faults[K]) applyBeforeCall(w http.ResponseWriter, r *http.Request, met 
 		panic(http.ErrAbortHandler)
 	}
 	switch met.Effect {
-	case TooManyRequests, f.ownEffect:
+	case TooManyRequests, Refuse, f.ownEffect:
 		f.refuse(w, met)
 	case ServerError:
 		writeGatewayError(w, met.Status)

@@ -58,6 +58,18 @@ func UTF16Length(s string) int {
 	return n
 }
 
+// Size returns the bytes that entities take where they are stored: three numbers each, and an address or the
+// name of a language as a string that is padded to a multiple of four (core.telegram.org/mtproto/serialize).
+func Size(entities []botapi.Entity) (size int) {
+	for _, e := range entities {
+		size += 12
+		if n := len(e.URL) + len(e.Language); n > 0 {
+			size += (n + 1 + 3) / 4 * 4
+		}
+	}
+	return size
+}
+
 // Text is a text in the form in which the server stores it.
 type Text struct {
 	Plain     string // visible text
