@@ -37,19 +37,33 @@ func TestEstimateIsCharactersOverFour(t *testing.T) {
 // B17.
 func TestNormalizeParameters(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
-		"nothing":          {``, `{"type":"object","properties":{}}`},
-		"no properties":    {`{ "type" : "object" }`, `{"type":"object","properties":{}}`},
-		"array":            {`{"type":"object","properties":{"a":{"type":"array"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`},
-		"array or null":    {`{"type":"object","properties":{"a":{"type":["array","null"]}}}`, `{"type":"object","properties":{"a":{"type":["array","null"],"items":{"type":"string"}}}}`},
-		"array of arrays":  {`{"type":"object","properties":{"a":{"type":"array","items":{"type":"array"}}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"array","items":{"type":"string"}}}}}`},
-		"items true":       {`{"type":"object","properties":{"a":{"items":true,"type":"array"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}}`},
-		"array in any of":  {`{"type":"object","properties":{"a":{"anyOf":[{"type":"array"},true]}}}`, `{"type":"object","properties":{"a":{"anyOf":[{"type":"array","items":{"type":"string"}},true]}}}`},
+		"nothing":         {``, `{"type":"object","properties":{}}`},
+		"no properties":   {`{ "type" : "object" }`, `{"type":"object","properties":{}}`},
+		"array":           {`{"type":"object","properties":{"a":{"type":"array"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`},
+		"array or null":   {`{"type":"object","properties":{"a":{"type":["array","null"]}}}`, `{"type":"object","properties":{"a":{"type":["array","null"],"items":{}}}}`},
+		"array of arrays": {`{"type":"object","properties":{"a":{"type":"array","items":{"type":"array"}}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"array","items":{}}}}}`},
+		"items true":      {`{"type":"object","properties":{"a":{"items":true,"type":"array"}}}`, `{"type":"object","properties":{"a":{"items":{},"type":"array"}}}`},
+		"items false":     {`{"type":"object","properties":{"a":{"items":false}}}`, `{"type":"object","properties":{"a":{"items":{}}}}`},
+		"tuple": {
+			`{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"number"},{"type":"string"},{"type":"number"}],"items":false,"maxItems":3}}}`,
+			`{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"number"},{"type":"string"},{"type":"number"}],"items":{"anyOf":[{"type":"number"},{"type":"string"}]},"maxItems":3}}}`,
+		},
+		"tuple without items": {
+			`{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"number"},{ "type":"number"}]}}}`,
+			`{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"number"},{"type":"number"}],"items":{"type":"number"}}}}`,
+		},
+		"tuple of draft 07": {
+			`{"type":"object","properties":{"a":{"type":"array","items":[{"type":"number"},{"type":"array"}],"additionalItems":false,"minItems":2}}}`,
+			`{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"number"},{"type":"array","items":{}}],"items":{"anyOf":[{"type":"number"},{"type":"array","items":{}}]},"minItems":2}}}`,
+		},
+		"empty tuple":      {`{"type":"object","properties":{"a":{"type":"array","items":[]}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{}}}}`},
+		"array in any of":  {`{"type":"object","properties":{"a":{"anyOf":[{"type":"array"},true]}}}`, `{"type":"object","properties":{"a":{"anyOf":[{"type":"array","items":{}},true]}}}`},
 		"defaults go":      {`{"type":"object","properties":{"a":{"type":"integer","default":5}}}`, `{"type":"object","properties":{"a":{"type":"integer"}}}`},
 		"a property named": {`{"type":"object","properties":{"default":{"type":"string"},"items":{"type":"string"},"required":{"type":"array","items":{}}}}`, `{"type":"object","properties":{"default":{"type":"string"},"items":{"type":"string"},"required":{"type":"array","items":{}}}}`},
 		"limits stay":      {`{"type":"object","properties":{"a":{"type":"array","minItems":2,"items":{"type":"integer","minimum":1}}},"required":["a"]}`, `{"type":"object","properties":{"a":{"type":"array","minItems":2,"items":{"type":"integer","minimum":1}}},"required":["a"]}`},
 		"empty required":   {`{"type":"object","properties":{},"required":[]}`, `{"type":"object","properties":{}}`},
 		"order stays":      {`{"type":"object","properties":{"z":{"type":"string"},"a":{"description":"<ü>","type":"string"}}}`, `{"type":"object","properties":{"z":{"type":"string"},"a":{"description":"<ü>","type":"string"}}}`},
-		"definitions":      {`{"type":"object","properties":{},"$defs":{"x":{"type":"array"}}}`, `{"type":"object","properties":{},"$defs":{"x":{"type":"array","items":{"type":"string"}}}}`},
+		"definitions":      {`{"type":"object","properties":{},"$defs":{"x":{"type":"array"}}}`, `{"type":"object","properties":{},"$defs":{"x":{"type":"array","items":{}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := toolgroups.NormalizeParameters(json.RawMessage(tc.in))

@@ -236,7 +236,7 @@ func TestManifestFacts(t *testing.T) {
 	want := []facts{
 		{"A", none, 1500 * time.Millisecond, toolgroups.Consequential, toolgroups.RoleOwner, false},
 		{
-			"B", `{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}},"required":["ids"]}`,
+			"B", `{"type":"object","properties":{"ids":{"type":"array","items":{}}},"required":["ids"]}`,
 			0, toolgroups.Changes, toolgroups.RoleUser, true,
 		},
 		{"C", none, 0, toolgroups.Changes, toolgroups.RoleStranger, false},

@@ -11,16 +11,18 @@ import (
 
 const (
 	emptyParameters = `{"type":"object","properties":{}}`
-	stringItems     = `{"type":"string"}`
 	// maxSchemaDepth bounds the nesting of a schema.
 	maxSchemaDepth = 32
+	// maxAlternatives bounds the alternatives that are made of a tuple.
+	maxAlternatives = 50
 )
 
 // NormalizeParameters returns a schema as it is sent: compact, with its keys in the author's
 // order, so that the same input gives the same bytes. It drops "default" and an empty "required",
-// and adds what providers require: "properties" at the top, and "items" of type string to an array
-// schema whose "items" is missing or not an object. An empty schema means no parameters. A schema
-// whose type is not object, with a key twice or nested deeper than 32 levels is an error.
+// and adds what providers require: "properties" at the top, and an object as the "items" of an array:
+// the types of a tuple as alternatives, otherwise {}. A tuple of older drafts becomes "prefixItems". An
+// empty schema means no parameters. A schema whose type is not object, with a key twice or nested deeper
+// than 32 levels is an error.
 func NormalizeParameters(raw json.RawMessage) (json.RawMessage, error) {
 	raw = bytes.ToValidUTF8(bytes.TrimSpace(raw), []byte("\uFFFD"))
 	if len(raw) == 0 {
@@ -62,15 +64,17 @@ func ParseObject(raw json.RawMessage) ([]Member, error) {
 // splitMembers splits a valid JSON object into its members.
 func splitMembers(raw json.RawMessage) ([]Member, error) {
 	var out []Member
+	seen := map[string]bool{}
 	for rest := skipSpace(raw[1:]); rest[0] != '}'; {
 		end := valueEnd(rest)
 		key, err := decodeString(rest[:end])
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(out, func(m Member) bool { return m.Key == key }) {
+		if seen[key] {
 			return nil, fmt.Errorf("key %q occurs twice", key)
 		}
+		seen[key] = true
 		rest = skipSpace(skipSpace(rest[end:])[1:]) // after the colon
 		end = valueEnd(rest)
 		out = append(out, Member{Key: key, Value: rest[:end:end]})
@@ -155,29 +159,85 @@ func normalize(raw json.RawMessage, depth int) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ms, err = normalizeItems(ms); err != nil {
+		return nil, err
+	}
 	var out []Member
-	array, items := false, false
 	for _, m := range ms {
-		switch {
-		case m.Key == "default", m.Key == "required" && isEmptyList(m.Value):
+		if m.Key == "default" || m.Key == "required" && isEmptyList(m.Value) {
 			continue
-		case m.Key == "type":
-			array = hasTypeName(m.Value, "array")
-		case m.Key == "items":
-			if m.Value[0] != '{' {
-				continue
-			}
-			items = true
 		}
 		if m.Value, err = normalizeKeyword(m, depth+1); err != nil {
 			return nil, err
 		}
 		out = append(out, m)
 	}
-	if array && !items {
-		out = append(out, Member{"items", json.RawMessage(stringItems)})
-	}
 	return EncodeObject(out), nil
+}
+
+// normalizeItems makes the "items" of an array's schema an object. It turns the tuples of older drafts,
+// a list in "items", into "prefixItems".
+func normalizeItems(ms []Member) ([]Member, error) {
+	find := func(key string) int { return slices.IndexFunc(ms, func(m Member) bool { return m.Key == key }) }
+	kind, items, prefix := find("type"), find("items"), find("prefixItems")
+	array := kind >= 0 && hasTypeName(ms[kind].Value, "array")
+	if items < 0 && !array || items >= 0 && ms[items].Value[0] == '{' {
+		return ms, nil
+	}
+	var tuple []json.RawMessage
+	switch {
+	case items >= 0 && ms[items].Value[0] == '[':
+		if err := json.Unmarshal(ms[items].Value, &tuple); err != nil {
+			return nil, err
+		}
+		if rest := find("additionalItems"); rest >= 0 {
+			ms = slices.Delete(slices.Clone(ms), rest, rest+1)
+			items, prefix = find("items"), find("prefixItems")
+		}
+		if prefix < 0 && len(tuple) > 0 {
+			ms = slices.Insert(slices.Clone(ms), items, Member{"prefixItems", ms[items].Value})
+			items++
+		}
+	case prefix >= 0 && ms[prefix].Value[0] == '[':
+		if err := json.Unmarshal(ms[prefix].Value, &tuple); err != nil {
+			return nil, err
+		}
+	}
+	any, err := anyOf(tuple)
+	if err != nil {
+		return nil, err
+	}
+	if items < 0 {
+		return append(slices.Clip(ms), Member{"items", any}), nil
+	}
+	ms = slices.Clone(ms)
+	ms[items].Value = any
+	return ms, nil
+}
+
+// anyOf returns a schema that accepts what one of the given ones accepts; {} if there is none.
+func anyOf(schemas []json.RawMessage) (json.RawMessage, error) {
+	var distinct []json.RawMessage
+	for _, one := range schemas {
+		one, err := EncodeJSON(one)
+		if err != nil {
+			return nil, err
+		}
+		if one[0] != '{' {
+			one = []byte(`{}`)
+		}
+		if !slices.ContainsFunc(distinct, func(other json.RawMessage) bool { return bytes.Equal(one, other) }) {
+			distinct = append(distinct, one)
+		}
+	}
+	switch {
+	case len(distinct) == 0 || len(distinct) > maxAlternatives:
+		return json.RawMessage(`{}`), nil
+	case len(distinct) == 1:
+		return distinct[0], nil
+	}
+	list, err := EncodeJSON(distinct)
+	return slices.Concat([]byte(`{"anyOf":`), list, []byte(`}`)), err
 }
 
 // normalizeKeyword normalizes the value of a keyword and the schemas in it.

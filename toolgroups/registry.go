@@ -228,6 +228,9 @@ func (r *Registry) register(t Tool, p toolPosition) (Tool, error) {
 		if err != nil {
 			return t, fmt.Errorf("tool %q in %s: %w", t.Name, where, err)
 		}
+		if len(t.Accepts) == 0 {
+			t.Accepts = t.Parameters
+		}
 		t.Parameters, t.normalized = params, params
 	}
 	if now := (wireInput{t.Name, t.Description, &t.Parameters[0]}); t.wireInput != now {

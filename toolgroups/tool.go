@@ -46,6 +46,9 @@ type Tool struct {
 	// Parameters is a JSON Schema of type object; empty means no parameters. [NewRegistry] replaces it
 	// by the result of [NormalizeParameters], which is sent.
 	Parameters json.RawMessage
+	// Accepts is the schema that the arguments of calls are checked against. It may be one that no
+	// provider would take. Empty means Parameters as they were given to [NewRegistry].
+	Accepts json.RawMessage
 	// Timeout bounds one run. 0 means [DefaultTimeout].
 	Timeout time.Duration
 	// Wait extends Timeout for tools that wait for a free slot before they begin.

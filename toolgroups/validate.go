@@ -4,45 +4,67 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"oneclaw/internal/wording"
 )
 
-// maxEchoedSchema bounds the schema that an error repeats to the model, in characters.
-const maxEchoedSchema = 4000
+const (
+	// maxEchoedSchema bounds the schema that an error repeats to the model, in characters.
+	maxEchoedSchema = 4000
+	// maxChecks bounds the work on one call: schemas can refer to themselves in many ways. What exceeds
+	// it is left to the tool.
+	maxChecks = 50_000
+	// maxCheckDepth bounds how deep schemas are followed.
+	maxCheckDepth = 100
+)
 
-// ValidateArguments repairs arguments and checks them against the schema of a tool: required
-// parameters (except those with a default), types and enums, also inside objects and arrays. It
-// converts unambiguous values (an integer as "42" or 5.0, a boolean as "true", an object as a
-// JSON string) and drops null for optional parameters. Unknown parameters pass, except those
-// that differ from a known one only in case. Limits of numbers are left to the tool, and nothing
-// is checked against an unreadable schema. The result has sorted keys.
+// ValidateArguments repairs arguments and checks them against the tool's own schema ([Tool].Accepts, or
+// else Parameters): required parameters (except those with a default), types and enums, also inside
+// objects, arrays and tuples, and through local references. It converts unambiguous values (an integer as
+// "42" or 5.0, a boolean as "true", an object as a JSON string) and drops null for optional parameters.
+// Numbers keep their digits. Unknown parameters pass, except those that differ from a known one only in
+// case. Limits of numbers and what fits no alternative are left to the tool, and nothing is checked
+// against an unreadable schema. The result has sorted keys.
 func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
 	fixed, err := RepairArguments(raw)
 	if err != nil {
 		return nil, invalidError(tool, err.Error())
 	}
-	var schema jsonschema.Schema
-	if len(tool.Parameters) == 0 || json.Unmarshal(tool.Parameters, &schema) != nil {
+	own := tool.Accepts
+	if len(own) == 0 {
+		own = tool.Parameters
+	}
+	schema, err := decode(own)
+	root, ok := schema.(map[string]any)
+	if err != nil || !ok {
 		return fixed, nil
 	}
 	value, err := decode(fixed)
 	if err != nil {
 		return nil, invalidError(tool, errMalformed.Error())
 	}
-	value, err = conform("", &schema, value)
+	c := &checker{root: root}
+	value, err = c.conform("", root, value, 0)
 	if err != nil {
 		return nil, invalidError(tool, err.Error())
 	}
 	out, err := EncodeJSON(value)
 	if err != nil {
 		return nil, invalidError(tool, errMalformed.Error())
+	}
+	// A schema that contradicts itself converts its own results: the tool is to judge the arguments.
+	again := &checker{root: root}
+	value, err = again.conform("", root, value, 0)
+	stable, encoded := EncodeJSON(value)
+	if c.exhausted() || again.exhausted() || err != nil || encoded != nil || !bytes.Equal(out, stable) {
+		return fixed, nil
 	}
 	return out, nil
 }
@@ -61,65 +83,215 @@ func decode(raw []byte) (any, error) {
 	return v, err
 }
 
-// conform checks a value against the schema and converts it.
-func conform(path string, s *jsonschema.Schema, v any) (any, error) {
-	if s == nil {
+// checker checks the arguments of one call.
+type checker struct {
+	root   map[string]any
+	checks int
+	strict bool // check only, convert nothing
+}
+
+func (c *checker) exhausted() bool { return c.checks > maxChecks }
+
+// conform checks a value against the schema and converts it, also in place.
+func (c *checker) conform(path string, schema, v any, depth int) (any, error) {
+	s, ok := schema.(map[string]any)
+	if c.checks++; !ok || c.exhausted() || depth > maxCheckDepth {
 		return v, nil
 	}
-	v, err := coerce(path, allowedTypes(s), v)
+	v, err := c.coerce(path, allowedTypes(s), v)
 	if err != nil {
 		return nil, err
 	}
-	switch x := v.(type) {
-	case map[string]any:
-		return conformObject(path, s, x)
-	case []any:
-		for i := range x {
-			if x[i], err = conform(fmt.Sprintf("%s[%d]", path, i), s.Items, x[i]); err != nil {
+	if ref, ok := s["$ref"].(string); ok {
+		target, _ := LookupReference(c.root, ref)
+		if v, err = c.conform(path, target, v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	all, _ := s["allOf"].([]any)
+	for _, one := range all {
+		if v, err = c.conform(path, one, v, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if list, ok := s[key].([]any); ok {
+			if v, err = c.conformToAny(path, list, v, depth+1); err != nil {
 				return nil, err
 			}
 		}
-		return x, nil
 	}
-	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return equalEnumValue(e, v) }) {
-		list, err := EncodeJSON(s.Enum)
-		if err != nil {
-			return nil, err
+	switch x := v.(type) {
+	case map[string]any:
+		return c.conformObject(path, s, x, depth)
+	case []any:
+		return c.conformArray(path, s, x, depth)
+	}
+	return v, checkEnum(path, s, v)
+}
+
+// conformToAny conforms a value to the first alternative that it fits as it is, or else to the first that
+// it can be converted to. A value that fits none is unchanged: the tool knows better which was meant.
+func (c *checker) conformToAny(path string, list []any, v any, depth int) (any, error) {
+	checked := &checker{root: c.root, checks: c.checks, strict: true}
+	fits := slices.ContainsFunc(list, func(one any) bool {
+		_, err := checked.conform(path, one, v, depth)
+		return err == nil
+	})
+	c.checks = checked.checks
+	switch {
+	case fits:
+		return v, nil
+	case c.strict && len(list) > 0:
+		return nil, fmt.Errorf("'%s' fits none of the alternatives", path)
+	case c.strict:
+		return v, nil
+	}
+	for _, one := range list {
+		if changed, err := c.conform(path, one, c.clone(v), depth); err == nil {
+			return changed, nil
 		}
-		return nil, fmt.Errorf("'%s' must be one of %s", path, list)
 	}
 	return v, nil
 }
 
-func conformObject(path string, s *jsonschema.Schema, obj map[string]any) (any, error) {
-	for key, v := range obj {
-		prop, known := s.Properties[key]
+// clone copies a value, because conform changes values in place.
+func (c *checker) clone(v any) any {
+	c.checks++
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, one := range v {
+			out[key] = c.clone(one)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, one := range v {
+			out[i] = c.clone(one)
+		}
+		return out
+	}
+	return v
+}
+
+func (c *checker) conformArray(path string, s map[string]any, list []any, depth int) (any, error) {
+	tuple, ok := s["prefixItems"].([]any)
+	rest := s["items"]
+	if older, list := rest.([]any); list {
+		rest = s["additionalItems"]
+		if !ok {
+			tuple = older
+		}
+	}
+	var err error
+	for i := range list {
+		schema := rest
+		if i < len(tuple) {
+			schema = tuple[i]
+		}
+		if list[i], err = c.conform(fmt.Sprintf("%s[%d]", path, i), schema, list[i], depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (c *checker) conformObject(path string, s, obj map[string]any, depth int) (any, error) {
+	properties, _ := s["properties"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(obj)) {
+		prop, known := properties[key]
 		switch {
-		case known && v == nil && prop != nil && len(allowedTypes(prop)) > 0 && !slices.Contains(allowedTypes(prop), "null"):
+		case c.strict:
+		case known && obj[key] == nil && !c.acceptsNull(prop, depth):
 			delete(obj, key)
-		case !known && hasCaseVariant(s, key):
+		case !known && hasCaseVariant(properties, key) && !c.declares(s, key, depth):
 			// encoding/json would match it, ignoring case, with the checked parameter.
 			delete(obj, key)
 		}
 	}
-	for _, key := range s.Required {
-		prop := s.Properties[key]
-		if _, ok := obj[key]; !ok && (prop == nil || prop.Default == nil) {
+	required, _ := s["required"].([]any)
+	for _, entry := range required {
+		key, ok := entry.(string)
+		if _, given := obj[key]; ok && !given && !c.hasDefault(properties[key]) {
 			return nil, fmt.Errorf("required parameter '%s' is missing", joinPath(path, key))
 		}
 	}
-	for key, prop := range s.Properties {
-		v, ok := obj[key]
-		if !ok {
+	for _, key := range slices.Sorted(maps.Keys(obj)) {
+		prop, known := properties[key]
+		if !known {
 			continue
 		}
-		v, err := conform(joinPath(path, key), prop, v)
+		v, err := c.conform(joinPath(path, key), prop, obj[key], depth+1)
 		if err != nil {
 			return nil, err
 		}
 		obj[key] = v
 	}
 	return obj, nil
+}
+
+// alternatives returns the schemas that apply to the same value as s, or may.
+func (c *checker) alternatives(s map[string]any) []any {
+	var all []any
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := s[key].([]any)
+		all = append(all, list...)
+	}
+	all = append(all, s["if"], s["then"], s["else"])
+	if ref, ok := s["$ref"].(string); ok {
+		if target, ok := LookupReference(c.root, ref); ok {
+			all = append(all, target)
+		}
+	}
+	return all
+}
+
+// acceptsNull reports whether a schema may accept null.
+func (c *checker) acceptsNull(schema any, depth int) bool {
+	s, ok := schema.(map[string]any)
+	if c.checks++; !ok || c.exhausted() || depth > maxCheckDepth {
+		return true
+	}
+	if types := allowedTypes(s); len(types) > 0 {
+		return slices.Contains(types, "null")
+	}
+	if values, ok := allowedValues(s); ok {
+		return slices.Contains(values, nil)
+	}
+	some := func(list []any) bool {
+		return len(list) == 0 || slices.ContainsFunc(list, func(one any) bool { return c.acceptsNull(one, depth+1) })
+	}
+	anyOf, _ := s["anyOf"].([]any)
+	oneOf, _ := s["oneOf"].([]any)
+	all, _ := s["allOf"].([]any)
+	if ref, ok := s["$ref"].(string); ok {
+		target, _ := LookupReference(c.root, ref)
+		all = append(slices.Clip(all), target)
+	}
+	return some(anyOf) && some(oneOf) && !slices.ContainsFunc(all, func(one any) bool { return !c.acceptsNull(one, depth+1) })
+}
+
+// declares reports whether a parameter is declared anywhere in a schema of an object.
+func (c *checker) declares(schema any, key string, depth int) bool {
+	s, ok := schema.(map[string]any)
+	if c.checks++; !ok || c.exhausted() || depth > maxCheckDepth {
+		return false
+	}
+	properties, _ := s["properties"].(map[string]any)
+	_, declared := properties[key]
+	_, patterns := s["patternProperties"]
+	return declared || patterns || slices.ContainsFunc(c.alternatives(s), func(one any) bool { return c.declares(one, key, depth+1) })
+}
+
+// hasDefault reports whether a parameter has a default, so that it may be missing.
+func (c *checker) hasDefault(schema any) bool {
+	s, _ := schema.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok && s["default"] == nil {
+		target, _ := LookupReference(c.root, ref)
+		s, _ = target.(map[string]any)
+	}
+	return s["default"] != nil
 }
 
 func joinPath(path, key string) string {
@@ -129,8 +301,8 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-func hasCaseVariant(s *jsonschema.Schema, key string) bool {
-	for name := range s.Properties {
+func hasCaseVariant(properties map[string]any, key string) bool {
+	for name := range properties {
 		if strings.EqualFold(name, key) {
 			return true
 		}
@@ -138,16 +310,98 @@ func hasCaseVariant(s *jsonschema.Schema, key string) bool {
 	return false
 }
 
-// allowedTypes returns the types that a schema allows; none means any.
-func allowedTypes(s *jsonschema.Schema) []string {
-	if s.Type != "" {
-		return []string{s.Type}
+// maxReferences bounds the references that refer to one another.
+const maxReferences = 16
+
+// LookupReference returns the schema that a local reference such as "#/$defs/Issue" names, after following
+// references in its place. It returns false for other references, and for those that lead nowhere or in a
+// circle.
+func LookupReference(root map[string]any, ref string) (any, bool) {
+	for range maxReferences {
+		pointer, ok := strings.CutPrefix(ref, "#")
+		if !ok {
+			return nil, false
+		}
+		var at any = root
+		for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+			if pointer == "" {
+				break
+			}
+			part = strings.NewReplacer("~1", "/", "~0", "~", "%24", "$").Replace(part)
+			switch node := at.(type) {
+			case map[string]any:
+				at, ok = node[part]
+			case []any:
+				i, err := strconv.Atoi(part)
+				if ok = err == nil && i >= 0 && i < len(node); ok {
+					at = node[i]
+				}
+			default:
+				ok = false
+			}
+			if !ok {
+				return nil, false
+			}
+		}
+		s, _ := at.(map[string]any)
+		next, again := s["$ref"].(string)
+		if !again || len(s) > 1 {
+			return at, true
+		}
+		ref = next
 	}
-	return s.Types
+	return nil, false
+}
+
+// jsonTypes are the names of types that a schema can allow.
+var jsonTypes = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
+
+// allowedTypes returns the types that a schema allows; none means any. A schema with a name that is no
+// type of JSON, such as "date", allows any.
+func allowedTypes(s map[string]any) []string {
+	var types []string
+	switch t := s["type"].(type) {
+	case string:
+		types = []string{t}
+	case []any:
+		for _, one := range t {
+			name, _ := one.(string)
+			types = append(types, name)
+		}
+	}
+	if slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(jsonTypes, t) }) {
+		return nil
+	}
+	if s["nullable"] == true && len(types) > 0 && !slices.Contains(types, "null") {
+		types = append(types, "null")
+	}
+	return types
+}
+
+// allowedValues returns the values that a schema allows, and whether it names any.
+func allowedValues(s map[string]any) ([]any, bool) {
+	if value, ok := s["const"]; ok {
+		return []any{value}, true
+	}
+	values, ok := s["enum"].([]any)
+	return values, ok && len(values) > 0
+}
+
+// checkEnum checks a value that is neither an object nor an array.
+func checkEnum(path string, s map[string]any, v any) error {
+	values, ok := allowedValues(s)
+	if !ok || v == nil && s["nullable"] == true || slices.ContainsFunc(values, func(e any) bool { return equalValue(e, v) }) {
+		return nil
+	}
+	list, err := EncodeJSON(values)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("'%s' must be one of %s", path, list)
 }
 
 // coerce converts a value to the first of the wanted types that fits.
-func coerce(path string, want []string, v any) (any, error) {
+func (c *checker) coerce(path string, want []string, v any) (any, error) {
 	if len(want) == 0 {
 		return v, nil
 	}
@@ -157,7 +411,7 @@ func coerce(path string, want []string, v any) (any, error) {
 		}
 	}
 	for _, t := range want {
-		if out, ok := convertUnmistakable(t, v); ok {
+		if out, ok := convertUnmistakable(t, v); ok && !c.strict {
 			return out, nil
 		}
 	}
@@ -220,10 +474,20 @@ func convertUnmistakable(t string, v any) (any, bool) {
 	return nil, false
 }
 
-// parseInteger parses a whole number in any form that a float64 represents exactly.
+// wholePattern matches a whole number in JSON, and digitsPattern one with zeros after the point.
+var (
+	wholePattern  = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	digitsPattern = regexp.MustCompile(`^\+?(-?)0*([0-9]+)(\.0+)?$`)
+)
+
+// parseInteger parses a whole number. One with an exponent must be one that a float64 represents
+// exactly.
 func parseInteger(n json.Number) (any, bool) {
-	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
-		return json.Number(strconv.FormatInt(i, 10)), true
+	if wholePattern.MatchString(string(n)) {
+		return n, true
+	}
+	if m := digitsPattern.FindStringSubmatch(string(n)); m != nil {
+		return json.Number(m[1] + m[2]), true
 	}
 	f, err := strconv.ParseFloat(string(n), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 || !json.Valid([]byte(n)) {
@@ -232,12 +496,17 @@ func parseInteger(n json.Number) (any, bool) {
 	return json.Number(strconv.FormatInt(int64(f), 10)), true
 }
 
-// equalEnumValue reports whether an entry of an enum equals a value.
-func equalEnumValue(e, v any) bool {
-	n, ok := v.(json.Number)
-	if !ok {
-		return e == v
+// maxExact is the largest number up to which a float64 represents each whole number.
+const maxExact = 1 << 53
+
+// equalValue reports whether an entry of an enum equals a value.
+func equalValue(e, v any) bool {
+	a, isNumber := e.(json.Number)
+	b, ok := v.(json.Number)
+	if !ok || !isNumber {
+		return reflect.DeepEqual(e, v)
 	}
-	f, err := n.Float64()
-	return err == nil && e == f
+	x, errX := a.Float64()
+	y, errY := b.Float64()
+	return a == b || errX == nil && errY == nil && x == y && math.Abs(x) <= maxExact
 }

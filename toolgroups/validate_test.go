@@ -1,6 +1,7 @@
 package toolgroups_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -66,6 +67,10 @@ func TestValidateArgumentsAccepts(t *testing.T) {
 		{`{"i":" -7 "}`, `{"i":-7}`},
 		{`{"i":99}`, `{"i":99}`},
 		{`{"i":9007199254740993}`, `{"i":9007199254740993}`},
+		{`{"i":"18446744073709551615"}`, `{"i":18446744073709551615}`},
+		{`{"i":725653563933458433.0}`, `{"i":725653563933458433}`},
+		{`{"i":"+007"}`, `{"i":7}`},
+		{`{"n":"725653563933458433.10"}`, `{"n":725653563933458433.10}`},
 		{`{"n":"3.5"}`, `{"n":3.5}`},
 		{`{"n":7}`, `{"n":7}`},
 		{`{"b":"True"}`, `{"b":true}`},
@@ -83,6 +88,80 @@ func TestValidateArgumentsAccepts(t *testing.T) {
 		if got, fault := validated(wide, tc.in); fault != nil || got != tc.want {
 			t.Errorf("%s: %s, %v", tc.in, got, fault)
 		}
+	}
+}
+
+// Servers publish such schemas; what they would accept is not refused here.
+func TestArgumentsAreCheckedAgainstTheToolsOwnSchema(t *testing.T) {
+	const (
+		pair  = `{"type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"number"},{"type":"string"}],"items":false}}}`
+		older = `{"type":"object","properties":{"p":{"type":"array","items":[{"type":"number"},{"type":"string"}],"additionalItems":{"type":"boolean"}}}}`
+		issue = `{"type":"object","properties":{"i":{"$ref":"#/$defs/Issue"}},"required":["i"],"$defs":{"Issue":{"$ref":"#/definitions/a~1b"}},"definitions":{"a/b":{"type":"object","properties":{"n":{"type":"integer"},"next":{"$ref":"#/$defs/Issue"}},"required":["n"]}}}`
+		kinds = `{"type":"object","oneOf":[{"properties":{"kind":{"const":"card"},"ID":{"type":"integer"}},"required":["kind","ID"]},{"properties":{"kind":{"const":"bank"},"id":{"type":"string"}},"required":["kind","id"]}]}`
+	)
+	for _, tc := range []struct{ schema, in, want string }{
+		{pair, `{"p":[1,"a"]}`, `{"p":[1,"a"]}`},
+		{pair, `{"p":["1","a",{"more":true}]}`, `{"p":[1,"a",{"more":true}]}`},
+		{pair, `{"p":["x","a"]}`, `'p[0]' must be of type number, not string`},
+		{older, `{"p":[1,"a",true]}`, `{"p":[1,"a",true]}`},
+		{older, `{"p":[1,"a","true"]}`, `{"p":[1,"a",true]}`},
+		{older, `{"p":[1,2]}`, `'p[1]' must be of type string, not number`},
+		{`{"type":"object","properties":{"p":{"type":"array"}}}`, `{"p":[1,{"a":[]}]}`, `{"p":[1,{"a":[]}]}`},
+		{`{"type":"object","properties":{"p":{"type":"array","items":true}}}`, `{"p":[1]}`, `{"p":[1]}`},
+		{issue, `{"i":"{\"n\":\"7\",\"next\":{\"n\":8}}"}`, `{"i":{"n":7,"next":{"n":8}}}`},
+		{issue, `{"i":{"n":1,"next":{}}}`, `required parameter 'i.next.n' is missing`},
+		{kinds, `{"kind":"bank","id":"x"}`, `{"id":"x","kind":"bank"}`},
+		{kinds, `{"kind":"card","ID":"5"}`, `{"ID":5,"kind":"card"}`},
+		{kinds, `{"kind":"other"}`, `{"kind":"other"}`},
+		{`{"properties":{"v":{"anyOf":[{"type":"integer"},{"type":"string"}]}}}`, `{"v":"42"}`, `{"v":"42"}`},
+		{`{"properties":{"v":{"anyOf":[{"type":"integer"},{"type":"boolean"}]}}}`, `{"v":"42"}`, `{"v":42}`},
+		{`{"properties":{"v":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, `{"v":null}`, `{"v":null}`},
+		{`{"properties":{"v":{"anyOf":[{"type":"string"}]}}}`, `{"v":null}`, `{}`},
+		{`{"properties":{"v":{"type":"string","nullable":true}},"required":["v"]}`, `{"v":null}`, `{"v":null}`},
+		{`{"properties":{"v":{"type":"date"}}}`, `{"v":"2026-01-01"}`, `{"v":"2026-01-01"}`},
+		{`{"properties":{"v":{"exclusiveMinimum":true,"type":"integer"}},"required":true}`, `{"v":"1"}`, `{"v":1}`},
+		{`{"properties":{"v":{"enum":[725653563933458433]}}}`, `{"v":725653563933458433}`, `{"v":725653563933458433}`},
+		{`{"properties":{"v":{"enum":[725653563933458433]}}}`, `{"v":725653563933458434}`, `'v' must be one of [725653563933458433]`},
+		{`{"properties":{"v":{"const":"a"}}}`, `{"v":"b"}`, `'v' must be one of ["a"]`},
+		{`{"properties":{"v":{"type":"string","allOf":[{"type":"integer"}]}}}`, `{"v":"42"}`, `{"v":"42"}`}, // contradicts itself
+		{`{"properties":{"v":{"$ref":"#/nowhere"},"w":{"$ref":"#/properties/w"}}}`, `{"v":1,"w":2}`, `{"v":1,"w":2}`},
+	} {
+		for _, schemas := range []toolgroups.Tool{
+			{Name: "t", Parameters: json.RawMessage(tc.schema)},
+			{Name: "t", Parameters: json.RawMessage(`{"type":"object","properties":{}}`), Accepts: json.RawMessage(tc.schema)},
+		} {
+			got, fault := toolgroups.ValidateArguments(schemas, json.RawMessage(tc.in))
+			if fault != nil {
+				why, _ := strings.CutPrefix(fault.Message, "Invalid arguments for 't': ")
+				got = json.RawMessage(why[:min(len(why), len(tc.want))])
+			}
+			if string(got) != tc.want {
+				t.Errorf("%s\nwith %s: %s, %v", tc.schema, tc.in, got, fault)
+			}
+		}
+	}
+}
+
+// The tool that a registry offers is adapted; its calls are not.
+func TestARegistryKeepsTheSchemaThatCallsAreCheckedAgainst(t *testing.T) {
+	const own = `{"type":"object","properties":{"p":{"type":"array","items":[{"type":"number"}]},"n":{"type":"integer","default":1}},"required":["n"]}`
+	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+		Name: "t", Parameters: json.RawMessage(own), Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("") },
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, _ := r.Tool("t")
+	if got, fault := toolgroups.ValidateArguments(tool, json.RawMessage(`{"p":[1,"a"]}`)); fault != nil || string(got) != `{"p":[1,"a"]}` {
+		t.Errorf("%s, %v", got, fault)
+	}
+}
+
+// What a schema makes of a few bytes is bounded: the tool judges such arguments.
+func TestASchemaThatRefersToItselfInManyWaysIsNotFollowedForEver(t *testing.T) {
+	const bomb = `{"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"},{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}]}},"properties":{"a":{"$ref":"#/$defs/A"}}}`
+	if got, fault := validated(bomb, `{"a":[1,[2,[3]]],"b": 725653563933458433}`); fault != nil || got != `{"a":[1,[2,[3]]],"b":725653563933458433}` {
+		t.Errorf("%s, %v", got, fault)
 	}
 }
 
@@ -150,6 +229,7 @@ func FuzzRepair(f *testing.F) {
 func FuzzValidate(f *testing.F) {
 	f.Add([]byte(wide), []byte(`{"i":"42","o":"{\"x\":1}","rows":[[null]]}`))
 	f.Add([]byte(`{"type":"object","properties":{"a":{"anyOf":[{"type":"array"}]}}}`), []byte(`{"a":[{}]}`))
+	f.Add([]byte(`{"type":"object","properties":{"a":{"items":[{"$ref":"#"}],"allOf":[{"type":"integer"}]}}}`), []byte(`{"a":"5"}`))
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
 		params, err := toolgroups.NormalizeParameters(schema)
 		if err != nil {

@@ -297,7 +297,7 @@ func TestArraysWithoutItemsGetSome(t *testing.T) {
 	h := newHouse(t)
 	h.must(t, "create_js_tool", greet(with("parameters_schema", `{"properties":{"l":{"type":"array"}}}`)))
 	tool, _ := h.registry(t).Tool("greet")
-	if !strings.Contains(string(tool.Parameters), `"items":{"type":"string"}`) {
+	if !strings.Contains(string(tool.Parameters), `"items":{}`) {
 		t.Errorf("%s", tool.Parameters)
 	}
 }
