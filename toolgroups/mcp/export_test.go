@@ -11,8 +11,14 @@ import (
 // PrivateRanges is privateRanges.
 func PrivateRanges(host string, allowed bool) []netip.Prefix { return privateRanges(host, allowed) }
 
-// Parameters is parameters.
-func Parameters(raw json.RawMessage) (json.RawMessage, error) { return normalizeSchema(raw) }
+// Parameters is what is offered of a server's schema.
+func Parameters(raw json.RawMessage) (json.RawMessage, error) {
+	own, err := ownSchema(raw)
+	if err != nil {
+		return nil, err
+	}
+	return offeredSchema(own)
+}
 
 // Messages is what of a server's output is taken for messages.
 func Messages(r io.Reader, limit int) io.Reader {

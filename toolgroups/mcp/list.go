@@ -42,7 +42,8 @@ type toolList struct {
 type entry struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Parameters is the schema as offered; Fault says why there is none.
+	// Parameters is the server's own schema, from which the offered one is made; Fault says why the tool
+	// cannot be offered.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Fault      string          `json:"fault,omitempty"`
 	ReadOnly   bool            `json:"read_only,omitempty"`
@@ -53,7 +54,7 @@ type entry struct {
 }
 
 // listFormat is increased when lists in the older format become unusable.
-const listFormat = "1"
+const listFormat = "2"
 
 // fingerprint returns a hash that identifies a server by its URL or command line, without its headers
 // and variables.
@@ -104,7 +105,10 @@ func newEntry(t *sdk.Tool) entry {
 		e.Name, err = clean(t.Name, maxName), fmt.Errorf("its name is not valid text of at most %d bytes", maxOwnName)
 	}
 	if err == nil {
-		e.Parameters, err = normalizeSchema(raw)
+		e.Parameters, err = ownSchema(raw)
+	}
+	if err == nil {
+		_, err = offeredSchema(e.Parameters)
 	}
 	if err != nil {
 		e.Fault = clean(err.Error(), maxReason)

@@ -106,10 +106,15 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 	if e.Fault != "" {
 		return toolgroups.Tool{}, errors.New(e.Fault)
 	}
+	offered, err := offeredSchema(e.Parameters)
+	if err != nil {
+		return toolgroups.Tool{}, err
+	}
 	return toolgroups.Tool{
 		Name:          s.naming.name(e.Name),
 		Description:   cmp.Or(e.Description, "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
-		Parameters:    e.Parameters,
+		Parameters:    offered,
+		Accepts:       e.Parameters,
 		Timeout:       s.cfg.StartTimeout + s.cfg.Timeout + timeoutSlack,
 		Wait:          maxAsking,
 		Effect:        s.effect(e),
@@ -160,6 +165,6 @@ func sameTools(a, b toolgroups.Group) bool {
 	return a.Description == b.Description && a.DisplayName == b.DisplayName &&
 		slices.EqualFunc(a.Tools, b.Tools, func(x, y toolgroups.Tool) bool {
 			return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect && x.Version == y.Version &&
-				string(x.Parameters) == string(y.Parameters)
+				string(x.Parameters) == string(y.Parameters) && string(x.Accepts) == string(y.Accepts)
 		})
 }

@@ -1,6 +1,8 @@
 package mcp_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +84,14 @@ func TestNamesNeverClash(t *testing.T) {
 	}
 }
 
+func manyProperties(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"property_%d":{}`, i)
+	}
+	return b.String()
+}
+
 func TestOddSchemas(t *testing.T) {
 	const empty = `{"properties":{},"type":"object"}`
 	for name, tc := range map[string]struct{ schema, want string }{
@@ -91,7 +101,7 @@ func TestOddSchemas(t *testing.T) {
 		"type among others":  {`{"type":["null","object"]}`, empty},
 		"a list of nothing":  {`{"type":"object","properties":[],"required":null}`, empty},
 		"draft and default":  {`{"$schema":"x","$id":"y","type":"object","properties":{"a":{"default":1}}}`, `{"properties":{"a":{}},"type":"object"}`},
-		"list without items": {`{"type":"object","properties":{"a":{"type":"array"}}}`, `{"properties":{"a":{"type":"array","items":{"type":"string"}}},"type":"object"}`},
+		"list without items": {`{"type":"object","properties":{"a":{"type":"array"}}}`, `{"properties":{"a":{"type":"array","items":{}}},"type":"object"}`},
 		"alternatives":       {`{"anyOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"b":{}}}]}`, `{"properties":{"a":{},"b":{}},"type":"object"}`},
 		"all of them":        {`{"allOf":[{"properties":{"a":{}},"required":["a"]}]}`, `{"properties":{"a":{}},"required":["a"],"type":"object"}`},
 		"a reference":        {`{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"a":{}}}}}`, `{"$defs":{"A":{"properties":{"a":{}},"type":"object"}},"properties":{"a":{}},"type":"object"}`},
@@ -100,7 +110,39 @@ func TestOddSchemas(t *testing.T) {
 		"a list":             {`[]`, ""},
 		"lost reference":     {`{"$ref":"#/$defs/A"}`, ""},
 		"circular reference": {`{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}`, ""},
-		"too large":          {`{"type":"object","description":"` + strings.Repeat("x", 40_000) + `"}`, ""},
+		"a choice of two": {
+			`{"oneOf":[{"type":"object","properties":{"kind":{"type":"string","const":"card"},"number":{"type":"string"}},"required":["kind","number"]},{"properties":{"kind":{"const":"bank"},"iban":{}},"required":["iban","kind"]}]}`,
+			`{"properties":{"iban":{},"kind":{"enum":["card","bank"],"type":"string"},"number":{"type":"string"}},"required":["kind"],"type":"object"}`,
+		},
+		"a choice beside own properties": {
+			`{"type":"object","properties":{"kind":{"type":"string","description":"Which"},"id":{}},"required":["id"],"anyOf":[{"properties":{"kind":{"enum":["a","b"]}},"required":["kind"]},{"properties":{"kind":{"enum":["b","c"]}},"required":["kind"]}]}`,
+			`{"properties":{"id":{},"kind":{"description":"Which","enum":["a","b","c"],"type":"string"}},"required":["id","kind"],"type":"object"}`,
+		},
+		"other types by choice": {
+			`{"oneOf":[{"properties":{"v":{"type":"integer"}}},{"properties":{"v":{"type":"array"}}},{"properties":{"v":{"type":"integer","description":"again"}}},{"type":"string"},null,false]}`,
+			`{"properties":{"v":{"anyOf":[{"type":"integer"},{"type":"array","items":{}}]}},"type":"object"}`,
+		},
+		"choices that are referred to": {
+			`{"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}],"$defs":{"A":{"properties":{"n":{"const":1}},"required":["n"]},"B":{"allOf":[{"$ref":"#/$defs/A"},{"properties":{"n":{"const":2},"m":{}}}]}}}`,
+			`{"$defs":{"A":{"properties":{"n":{"const":1}},"required":["n"]},"B":{"allOf":[{"$ref":"#/$defs/A"},{"properties":{"m":{},"n":{"const":2}}}]}},"properties":{"m":{},"n":{"enum":[1,2],"type":"number"}},"required":["n"],"type":"object"}`,
+		},
+		"conditions": {
+			`{"type":"object","properties":{"a":{}},"if":{"properties":{"a":{"const":1}}},"then":{"properties":{"b":{}},"required":["b"]},"else":{"properties":{"c":{}}},"dependentSchemas":{"a":{"properties":{"d":{}}}}}`,
+			`{"properties":{"a":{},"b":{},"c":{},"d":{}},"type":"object"}`,
+		},
+		"long descriptions": {
+			`{"type":"object","description":"` + strings.Repeat("x", 40_000) + `","properties":{"description":{"type":"string"},"a":{"description":"short"}},"required":["a"]}`,
+			`{"description":"` + strings.Repeat("x", 299) + `…","properties":{"a":{"description":"short"},"description":{"type":"string"}},"required":["a"],"type":"object"}`,
+		},
+		"deep levels": {
+			`{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"object","properties":{"b":`, 60) + `{"type":"string"}` + strings.Repeat(`}}`, 60) + `}}`,
+			`{"properties":{"a":` + strings.Repeat(`{"properties":{"b":`, 19) + `{"type":"object"}` + strings.Repeat(`},"type":"object"}`, 19) + `},"type":"object"}`,
+		},
+		"too large": {`{"type":"object","properties":{"a":{}` + manyProperties(5000) + `}}`, ""},
+		"a bomb": {
+			`{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}],"$defs":{"A":{"properties":{"a":{}},"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"},{"$ref":"#"}]}}}`,
+			`{"$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"},{"$ref":"#"}],"properties":{"a":{}}}},"properties":{"a":{}},"type":"object"}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l logs
@@ -119,6 +161,23 @@ func TestOddSchemas(t *testing.T) {
 				t.Errorf("log:\n%s", l.String())
 			}
 		})
+	}
+}
+
+// What the server takes is not refused here, however its schema is shown to models.
+func TestCallsAreCheckedAgainstTheServersOwnSchema(t *testing.T) {
+	c := discovered(t, mcp.Config{}, raw(t, `[{"name":"pay","inputSchema":{"oneOf":[`+
+		`{"properties":{"kind":{"const":"card"},"pair":{"type":"array","items":[{"type":"number"},{"type":"string"}]}},"required":["kind","pair"]},`+
+		`{"properties":{"kind":{"const":"bank"},"amount":{"type":"number"}},"required":["kind"]}]}}]`))
+	tool, _ := registry(t, c).Tool("x_pay")
+	for args, want := range map[string]string{
+		`{"kind":"card","pair":[1,"a"]}`:     `{"kind":"card","pair":[1,"a"]}`,
+		`{"kind":"bank","amount":"1.50"}`:    `{"amount":1.50,"kind":"bank"}`,
+		`{"kind":"card","pair":"[1,\"a\"]"}`: `{"kind":"card","pair":[1,"a"]}`,
+	} {
+		if got, fault := toolgroups.ValidateArguments(tool, json.RawMessage(args)); fault != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", args, got, fault)
+		}
 	}
 }
 
