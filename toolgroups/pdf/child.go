@@ -80,7 +80,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return parent.Send(errorReply(err))
 	}
-	if err := parent.Send(reply{Count: doc.pageCount}); err != nil {
+	if err := parent.Send(reply{Count: doc.pageCount, XFA: doc.xfa}); err != nil {
 		return err
 	}
 	for q := range requests {
@@ -197,6 +197,9 @@ func (d *document) answer(q request, parent *sandbox.Conn) (reply, error) {
 	case opMeta:
 		value, err := d.metaText(q.Tag)
 		return reply{Data: []byte(value[:min(len(value), maxData)])}, err
+	case opFiles:
+		names := d.attachedFiles()
+		return reply{Data: []byte(names[:min(len(names), maxData)])}, nil
 	case opText:
 		text, total, err := d.text(q.Page, q.Limit)
 		if err != nil {

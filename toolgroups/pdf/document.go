@@ -2,24 +2,34 @@ package pdf
 
 import (
 	"errors"
+	"fmt"
 	"image"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/klippa-app/go-pdfium"
 	"github.com/klippa-app/go-pdfium/enums"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/structs"
+
+	"oneclaw/internal/wording"
 )
 
 // pointsPerInch converts sizes in a PDF, which are in points.
 const pointsPerInch = 72
 
+// maxAttachedFiles bounds the names of attached files in a result.
+const maxAttachedFiles = 100
+
 // document is an open PDF. It belongs to one instance of PDFium and is closed with it.
 type document struct {
 	pdfium    pdfium.Pdfium
 	ref       references.FPDF_DOCUMENT
+	form      references.FPDF_FORMHANDLE
 	pageCount int
+	xfa       bool // a form that PDFium cannot show
 }
 
 // openDocument opens a PDF. data must stay unchanged until the instance is closed.
@@ -32,7 +42,54 @@ func openDocument(instance pdfium.Pdfium, data []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &document{pdfium: instance, ref: opened.Document, pageCount: pages.PageCount}, nil
+	// PDFium draws the fields of a form, and knows their state, only in an environment for filling them in,
+	// whose callbacks matter to programs with a window.
+	form, err := instance.FPDFDOC_InitFormFillEnvironment(&requests.FPDFDOC_InitFormFillEnvironment{
+		Document: opened.Document,
+		FormFillInfo: structs.FPDF_FORMFILLINFO{
+			FFI_Invalidate:         func(references.FPDF_PAGE, float64, float64, float64, float64) {},
+			FFI_SetCursor:          func(enums.FXCT) {},
+			FFI_SetTimer:           func(int, func(int)) int { return 0 },
+			FFI_KillTimer:          func(int) {},
+			FFI_GetLocalTime:       func() structs.FPDF_SYSTEMTIME { return structs.FPDF_SYSTEMTIME{} },
+			FFI_GetPage:            func(references.FPDF_DOCUMENT, int) *references.FPDF_PAGE { return nil },
+			FFI_GetRotation:        func(references.FPDF_PAGE) enums.FPDF_PAGE_ROTATION { return enums.FPDF_PAGE_ROTATION_NONE },
+			FFI_ExecuteNamedAction: func(string) {},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	kind, err := instance.FPDF_GetFormType(&requests.FPDF_GetFormType{Document: opened.Document})
+	if err != nil {
+		return nil, err
+	}
+	return &document{
+		pdfium: instance, ref: opened.Document, form: form.FormHandle, pageCount: pages.PageCount,
+		xfa: kind.FormType == enums.FPDF_FORMTYPE_XFA_FULL,
+	}, nil
+}
+
+// attachedFiles returns the names of the attached files, with commas between them.
+func (d *document) attachedFiles() string {
+	count, err := d.pdfium.FPDFDoc_GetAttachmentCount(&requests.FPDFDoc_GetAttachmentCount{Document: d.ref})
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for i := range min(count.AttachmentCount, maxAttachedFiles) {
+		file, err := d.pdfium.FPDFDoc_GetAttachment(&requests.FPDFDoc_GetAttachment{Document: d.ref, Index: i})
+		if err != nil {
+			continue
+		}
+		if name, err := d.pdfium.FPDFAttachment_GetName(&requests.FPDFAttachment_GetName{Attachment: file.Attachment}); err == nil {
+			names = append(names, oneLine(name.Name))
+		}
+	}
+	if more := count.AttachmentCount - maxAttachedFiles; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // metaText returns a property of the document, "" if missing.
@@ -50,20 +107,26 @@ func (d *document) withPage(page int, f func(requests.Page) error) (err error) {
 	if err != nil {
 		return err
 	}
+	p := requests.Page{ByReference: &loaded.Page}
 	defer func() {
+		_, leaveErr := d.pdfium.FORM_OnBeforeClosePage(&requests.FORM_OnBeforeClosePage{Page: p, FormHandle: d.form})
 		_, closeErr := d.pdfium.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
-		err = errors.Join(err, closeErr)
+		err = errors.Join(err, leaveErr, closeErr)
 	}()
-	return f(requests.Page{ByReference: &loaded.Page})
+	if _, err := d.pdfium.FORM_OnAfterLoadPage(&requests.FORM_OnAfterLoadPage{Page: p, FormHandle: d.form}); err != nil {
+		return err
+	}
+	return f(p)
 }
 
 // text returns at most limit characters of a page's text, and the number of all its characters. The text
-// includes what was filled into forms and typed onto the page.
+// includes what was typed onto the page, and ends with the fields of forms, comments and links.
 func (d *document) text(page, limit int) (text string, total int, err error) {
+	var beside annotations
 	flattened := false
 	read := func(p requests.Page) (err error) {
 		if !flattened {
-			if flattened, err = d.flatten(p); flattened || err != nil {
+			if beside, flattened, err = d.flatten(p); flattened || err != nil {
 				return err
 			}
 		}
@@ -73,21 +136,25 @@ func (d *document) text(page, limit int) (text string, total int, err error) {
 	if err = d.withPage(page, read); flattened && err == nil {
 		err = d.withPage(page, read) // a page shows what was added once it is loaded again
 	}
+	text, total = appendAnnotations(text, total, limit, beside)
 	return text, total, err
 }
 
-// flatten makes the form fields and other annotations of a page a part of its content, of which alone
-// PDFium returns the text. It reports whether there are any.
-func (d *document) flatten(page requests.Page) (bool, error) {
-	annotations, err := d.pdfium.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
-	if err != nil || annotations.Count <= 0 {
-		return false, err
+// flatten lists the annotations of a page, and makes those that are not fields of a form a part of its content,
+// of which alone PDFium returns the text. It reports whether there are any.
+func (d *document) flatten(page requests.Page) (beside annotations, found bool, err error) {
+	count, err := d.pdfium.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil || count.Count <= 0 {
+		return beside, false, err
+	}
+	if beside, err = d.readAnnotations(page, count.Count); err != nil {
+		return beside, false, err
 	}
 	if err := d.generateAppearances(page); err != nil {
-		return false, err
+		return beside, false, err
 	}
 	_, err = d.pdfium.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page, Usage: requests.FPDFPage_FlattenUsageNormalDisplay})
-	return true, err
+	return beside, true, err
 }
 
 // generateAppearances has PDFium make the appearances that the fields of a form lack, which it does only
@@ -104,8 +171,74 @@ func (d *document) generateAppearances(page requests.Page) error {
 	return errors.Join(err, closeErr)
 }
 
-// contentText is text for the content of a loaded page.
+// contentText is text for the content of a loaded page. If most of its lines hold one character, PDFium took the
+// page for a vertical one, and contentText reads it again as one of horizontal lines.
 func (d *document) contentText(page requests.Page, limit int) (text string, total int, err error) {
+	if text, total, err = d.layerText(page, limit); err != nil || !isShattered(text) {
+		return text, total, err
+	}
+	if err := d.addRuler(page); err != nil {
+		return "", 0, err
+	}
+	ruled, ruledTotal, err := d.layerText(page, limit+rulerLength)
+	if err != nil {
+		return "", 0, err
+	}
+	if strings.Count(ruled, "\n") > strings.Count(text, "\n")/2 {
+		return text, total, nil
+	}
+	if ruledTotal -= rulerLength; ruledTotal <= limit {
+		ruled = strings.TrimSuffix(ruled, rulerText)
+	}
+	ruled, _ = wording.SplitAt(ruled, limit)
+	return strings.TrimSpace(ruled), ruledTotal, nil
+}
+
+// isShattered reports whether many lines of a text hold a single character.
+func isShattered(text string) bool {
+	lines, single := 0, 0
+	for line := range strings.Lines(text) {
+		lines++
+		if utf8.RuneCountInString(strings.TrimSpace(line)) == 1 {
+			single++
+		}
+	}
+	return single >= 4 && single*3 >= lines
+}
+
+// rulerText is the text that addRuler adds, and rulerLength its number of characters with those of its line break.
+const (
+	rulerText   = "x"
+	rulerLength = len("\r\n" + rulerText)
+)
+
+// addRuler adds a flat letter as wide as the page, after its content. PDFium takes a page whose text fills
+// its height better than its width for a vertical one: a few lines of which one stands at the other margin are
+// enough. Only objects of one character, such as those of Qt, follow the page.
+func (d *document) addRuler(page requests.Page) error {
+	width, err := d.pdfium.FPDF_GetPageWidth(&requests.FPDF_GetPageWidth{Page: page})
+	if err != nil {
+		return err
+	}
+	ruler, err := d.pdfium.FPDFPageObj_NewTextObj(&requests.FPDFPageObj_NewTextObj{Document: d.ref, Font: "Helvetica", FontSize: 1})
+	if err != nil {
+		return err
+	}
+	if _, err := d.pdfium.FPDFText_SetText(&requests.FPDFText_SetText{PageObject: ruler.PageObject, Text: rulerText}); err != nil {
+		return err
+	}
+	_, err = d.pdfium.FPDFPageObj_Transform(&requests.FPDFPageObj_Transform{
+		PageObject: ruler.PageObject, Transform: structs.FPDF_FS_MATRIX{A: float32(2 * width.Width), D: 5},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = d.pdfium.FPDFPage_InsertObject(&requests.FPDFPage_InsertObject{Page: page, PageObject: ruler.PageObject})
+	return err
+}
+
+// layerText is contentText, as PDFium reads it.
+func (d *document) layerText(page requests.Page, limit int) (text string, total int, err error) {
 	layer, err := d.pdfium.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
 	if err != nil {
 		return "", 0, err
@@ -179,6 +312,13 @@ func (d *document) render(page, dpi, limit int) (pic *image.RGBA, used int, err 
 	err = d.withPage(page, func(p requests.Page) error {
 		_, err := d.pdfium.FPDF_RenderPageBitmap(&requests.FPDF_RenderPageBitmap{
 			Bitmap: bitmap.Bitmap, Page: p, SizeX: w, SizeY: h,
+			Flags: enums.FPDF_RENDER_FLAG_ANNOT | enums.FPDF_RENDER_FLAG_REVERSE_BYTE_ORDER,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = d.pdfium.FPDF_FFLDraw(&requests.FPDF_FFLDraw{
+			FormHandle: d.form, Bitmap: bitmap.Bitmap, Page: p, SizeX: w, SizeY: h,
 			Flags: enums.FPDF_RENDER_FLAG_ANNOT | enums.FPDF_RENDER_FLAG_REVERSE_BYTE_ORDER,
 		})
 		return err

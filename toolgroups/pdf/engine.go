@@ -70,7 +70,7 @@ func (e *engine) runSession(c *sandbox.Process, f func(*remoteDocument) error) e
 	if err != nil {
 		return err
 	}
-	d.pageCount = opened.Count
+	d.pageCount, d.xfa = opened.Count, opened.XFA
 	return f(d)
 }
 
@@ -90,6 +90,7 @@ func (e *engine) close() {
 type remoteDocument struct {
 	child     *sandbox.Process
 	pageCount int
+	xfa       bool // a form that PDFium cannot show
 }
 
 // receive reads all messages of a result. It returns the last one, and the joined data.
@@ -121,6 +122,12 @@ func (d *remoteDocument) sendRequest(q request) (reply, []byte, error) {
 func (d *remoteDocument) metaText(tag string) (string, error) {
 	_, value, err := d.sendRequest(request{Operation: opMeta, Tag: tag})
 	return string(value), err
+}
+
+// attachedFiles returns the names of the attached files, "" if there are none.
+func (d *remoteDocument) attachedFiles() (string, error) {
+	_, names, err := d.sendRequest(request{Operation: opFiles})
+	return string(names), err
 }
 
 // text returns at most limit characters of a page's text, and the number of all its characters.

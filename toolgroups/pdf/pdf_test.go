@@ -214,6 +214,39 @@ func TestWhatWasFilledInWithoutAppearanceIsText(t *testing.T) {
 	}
 }
 
+// glyphs shows lines of text from the right or left margin, with an object for each letter, as Qt writes them.
+// All letters are as wide as a digit.
+func glyphs(lines ...string) string {
+	var b strings.Builder
+	for i, text := range lines {
+		x := 72
+		if rest, right := strings.CutPrefix(text, ">"); right {
+			text, x = rest, 520-8*len(rest)
+		}
+		fmt.Fprintf(&b, "BT /F1 12 Tf %d %d Td ", x, 760-40*i)
+		for _, r := range text {
+			fmt.Fprintf(&b, "(%c) Tj 6.672 0 Td ", r)
+		}
+		b.WriteString("ET ")
+	}
+	return b.String()
+}
+
+func TestAPageOfSingleLettersKeepsItsLines(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	d.put(t, "letters.pdf", paper{pages: []string{glyphs("headphone", "open2026", ">bonbon", "hound")}}.bytes())
+	for _, tc := range []struct{ args, want string }{
+		{`{"path":"letters.pdf"}`, "headphone\nopen2026\nbonbon\nhound\n"},
+		{`{"path":"letters.pdf","max_chars":40}`, "headphone\nopen2026\nbonb\n"},
+	} {
+		_, got, _ := strings.Cut(d.must(t, "pdf_extract_text", tc.args).Text, "--- Page 1 ---\n")
+		if got, _, _ = strings.Cut(got, "\n[Truncated"); got != tc.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tc.args, got, tc.want)
+		}
+	}
+}
+
 func TestADamagedPageHidesNoOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})

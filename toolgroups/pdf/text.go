@@ -33,6 +33,7 @@ type extraction struct {
 	blankPages selection // pages without text
 	damaged    selection // pages that cannot be read
 	remaining  selection // missing or incomplete pages
+	xfa        bool      // the document is a form that PDFium cannot show
 	timedOut   bool      // stopped because time ran out, not because of the limit
 }
 
@@ -46,7 +47,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	soft, cancel := withTimeForResult(ctx)
 	defer cancel()
 	err = p.withDocument(soft, s, func(doc *remoteDocument) error {
-		x.pageCount = doc.pageCount
+		x.pageCount, x.xfa = doc.pageCount, doc.xfa
 		if x.selected, err = parsePages(in.Pages, doc.pageCount); err != nil {
 			return toolgroups.Errorf(CodeInvalidPageRange,
 				"'%s' is no valid selection of pages: '%s' has %d pages. Write it like 3, 1-5 or 1,3,5-7.",
@@ -145,6 +146,9 @@ func (x *extraction) notices() string {
 	}
 	if len(x.damaged) > 0 {
 		fmt.Fprintf(&b, "\n[Damaged pages, which cannot be read: %s.]", oneLine(x.damaged.String()))
+	}
+	if x.xfa {
+		b.WriteString("\n" + xfaNotice)
 	}
 	switch {
 	case x.body.Len() == 0 && len(x.blankPages) > 0:

@@ -104,6 +104,9 @@ func (p *PDF) pdfError(ctx context.Context, s source, err error) error {
 	return toolgroups.Errorf(CodePDF, "'%s' could not be processed: it is damaged, or needs more memory than allowed.", s.name())
 }
 
+// xfaNotice tells the model that a document does not show what was filled in.
+const xfaNotice = "[This is an XFA form, which only a few programs can show: what was filled in is missing here. Ask for a printed or exported copy.]"
+
 type infoArgs struct {
 	Path string `json:"path"`
 }
@@ -136,7 +139,14 @@ func (p *PDF) readInfo(ctx context.Context, call toolgroups.Call, in infoArgs) (
 				fmt.Fprintf(&b, "\n%s: %s", prop.label, value)
 			}
 		}
-		return nil
+		files, err := doc.attachedFiles()
+		if files != "" {
+			fmt.Fprintf(&b, "\nAttached files, which cannot be read here: %s", files)
+		}
+		if doc.xfa {
+			b.WriteString("\n" + xfaNotice)
+		}
+		return err
 	})
 	if err != nil {
 		return toolgroups.Result{}, err
@@ -180,9 +190,13 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	defer s.close()
 	dpi := min(max(cmp.Or(in.DPI, defaultDPI), minDPI), maxDPI)
 	var pic picture
+	notice := ""
 	err = p.withDocument(ctx, s, func(doc *remoteDocument) (err error) {
 		if in.Page < 1 || in.Page > doc.pageCount {
 			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.pageCount)
+		}
+		if doc.xfa {
+			notice = "\n" + xfaNotice
 		}
 		pic, err = doc.render(in.Page, dpi, p.cfg.MaxPixels)
 		return err
@@ -202,7 +216,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 		return toolgroups.Result{}, files.ToolError(name, err, p.cfg.MaxFile, CodePDF)
 	}
 	return toolgroups.Result{
-		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes", name, size, len(pic.png)),
+		Text:  fmt.Sprintf("Saved: %s\nSize: %s\nFile size: %d bytes%s", name, size, len(pic.png), notice),
 		Files: []toolgroups.File{{Path: name, Caption: fmt.Sprintf("%s, page %d", s.name(), in.Page)}},
 	}, nil
 }

@@ -20,6 +20,8 @@ const (
 	opMeta = "meta"
 	opText = "text"
 	opPage = "page"
+	// opFiles requests the names of the attached files.
+	opFiles = "files"
 )
 
 // request requests a part of the document from the child.
@@ -42,6 +44,8 @@ type reply struct {
 	More bool   `json:"more,omitempty"`
 	// Count is the number of pages of the document or characters of a page.
 	Count int `json:"count,omitempty"`
+	// XFA is set if the document is a form that PDFium cannot show.
+	XFA bool `json:"xfa,omitempty"`
 	// Width, Height and DPI describe a picture.
 	Width  int `json:"width,omitempty"`
 	Height int `json:"height,omitempty"`
