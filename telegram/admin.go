@@ -27,21 +27,22 @@ func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (b
 	if !strings.HasPrefix(chat.ID, "-") {
 		return false, nil
 	}
-	if user == chat.ID {
+	in, topic := splitID(chat)
+	if user == in && topic == "" {
 		return true, nil
 	}
 	id, err := strconv.ParseInt(user, 10, 64)
 	if err != nil || id <= 0 {
 		return false, nil // a channel
 	}
-	key := adminKey{chat.ID, user}
+	key := adminKey{in, user}
 	if admin, ok := p.admins.Get(key); ok {
 		return admin, nil
 	}
 	var member struct {
 		Status string `json:"status"`
 	}
-	err = p.api.call(ctx, "getChatMember", tgbotapi.Params{"chat_id": chat.ID, "user_id": user}, &member)
+	err = p.api.call(ctx, "getChatMember", tgbotapi.Params{"chat_id": in, "user_id": user}, &member)
 	if err != nil {
 		return false, err
 	}

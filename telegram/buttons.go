@@ -84,7 +84,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 	d := &delivery{to: to, part: part, plain: part.Text == "", topicGone: p.displaced.Has(messageKey{to.Chat.ID, id})}
 	var answer json.RawMessage
 	request := func() error {
-		method, params := "editMessageText", tgbotapi.Params{"chat_id": to.Chat.ID, "message_id": id}
+		method, params := "editMessageText", tgbotapi.Params{"chat_id": chatID(to.Chat), "message_id": id}
 		if w != nil {
 			method, params = editEphemeral, tgbotapi.Params{"chat_id": to.Chat.ID, "ephemeral_message_id": w[1], "receiver_user_id": w[2]}
 		}
@@ -150,6 +150,9 @@ func (d *decoder) decodePress(c *callback) event {
 	}
 	if m.Ephemeral != 0 {
 		msg.TargetID = ephemeralID(m.Ephemeral, msg.User)
+	}
+	if m.DirectTopic != nil && m.Chat.IsDirectMessages {
+		msg.Chat, msg.Opener = directChat(m.Chat.ID, m.DirectTopic.ID), m.DirectTopic.opener()
 	}
 	if m.IsTopic && m.ThreadID != 0 {
 		msg.Chat.Thread = strconv.FormatInt(m.ThreadID, 10)

@@ -253,7 +253,8 @@ func (d *decoder) convert(u *decodedUpdate) *chats.Message {
 		return nil
 	}
 	msg := &chats.Message{
-		Chat:     chatOf(m.Chat.ID),
+		Chat:     m.place(),
+		Opener:   m.DirectTopic.opener(),
 		ID:       strconv.FormatInt(m.ID, 10),
 		Kind:     chats.KindText,
 		User:     strconv.FormatInt(id, 10),
@@ -331,7 +332,7 @@ func oneLine(name string) string {
 
 func (d *decoder) isForBot(u *decodedUpdate) bool {
 	m := u.message
-	if m.Chat.Type == "private" {
+	if m.Chat.Type == "private" || m.isDirectMessage() {
 		return true
 	}
 	return !m.isForeign() && d.albums.known.Has(m.albumKey()) || d.mentionsBot(u)

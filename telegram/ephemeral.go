@@ -29,8 +29,8 @@ func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 		return "", err
 	}
 	d := &delivery{to: to, part: part, plain: part.Text == ""}
-	// A negative id is a chat, in whose name a user writes.
-	if !strings.HasPrefix(to.Chat.ID, "-") || strings.HasPrefix(user, "-") {
+	// A negative id is a chat, in whose name a user writes. The direct messages of a channel are no group.
+	if _, topic := splitID(to.Chat); !strings.HasPrefix(to.Chat.ID, "-") || strings.HasPrefix(user, "-") || topic != "" {
 		return p.send(ctx, d)
 	}
 	knows, err := p.canSendEphemeral(ctx, to)

@@ -26,7 +26,7 @@ const (
 
 // Room implements [chats.Previewer]. There is no room while messages to the chat wait for their turn.
 func (p *Platform) Room(to chats.Address, id string) time.Duration {
-	if !p.pacer.isIdle(to.Chat.ID) {
+	if !p.pacer.isIdle(chatID(to.Chat)) {
 		return chatGap
 	}
 	gap, leave := previewGap, 0
@@ -36,7 +36,7 @@ func (p *Platform) Room(to chats.Address, id string) time.Duration {
 	if id != "" {
 		leave = reservedBeginnings
 	}
-	return p.previewLimiter.Take(to.Chat.ID, gap, leave)
+	return p.previewLimiter.Take(chatID(to.Chat), gap, leave)
 }
 
 // Begin implements [chats.Previewer].
@@ -51,7 +51,7 @@ func (p *Platform) Update(ctx context.Context, to chats.Address, id string, show
 
 // Finish implements [chats.Previewer].
 func (p *Platform) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	for wait := p.finishLimiter.Take(to.Chat.ID, 0, 0); wait > 0; wait = p.finishLimiter.Take(to.Chat.ID, 0, 0) {
+	for wait := p.finishLimiter.Take(chatID(to.Chat), 0, 0); wait > 0; wait = p.finishLimiter.Take(chatID(to.Chat), 0, 0) {
 		if err := retry.Wait(ctx, wait); err != nil {
 			return &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: finish a preview: %w", err)}
 		}

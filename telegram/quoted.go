@@ -179,7 +179,7 @@ func expandLinks(text string, entities []entity) string {
 
 // isAmbientWanted reports whether a message in a group is wanted although it is not for the bot.
 func (d *decoder) isAmbientWanted(m *message) bool {
-	return d.wantsAmbient != nil && m.Chat.ID != 0 && d.wantsAmbient(chatOf(m.Chat.ID))
+	return d.wantsAmbient != nil && m.Chat.ID != 0 && d.wantsAmbient(m.place())
 }
 
 // ambientFilter returns the function with which an inbox selects ambient messages; nil if it has none.

@@ -34,10 +34,14 @@ func (r *reactionUpdate) feedback() (said []chats.Message) {
 	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
 		return nil
 	}
+	place := chatOf(r.Chat.ID)
+	if r.Chat.IsDirectMessages {
+		place = directChat(r.Chat.ID, r.User.ID) // that of an administrator of the channel does not exist
+	}
 	say := func(these, others []reaction, which int) {
 		for _, one := range these {
 			if what, is := ratings[one]; is && !slices.Contains(others, one) {
-				said = append(said, chats.NewFeedback(chatOf(r.Chat.ID), strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
+				said = append(said, chats.NewFeedback(place, strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
 			}
 		}
 	}

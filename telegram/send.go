@@ -97,8 +97,12 @@ func (p *Platform) sendWithFallback(d *delivery, request func() error) error {
 }
 
 func checkAddress(to chats.Address) error {
-	if _, err := strconv.ParseInt(to.Chat.ID, 10, 64); err != nil || to.Chat.Platform != Name {
+	chat, topic := splitID(to.Chat)
+	if _, err := strconv.ParseInt(chat, 10, 64); err != nil || to.Chat.Platform != Name {
 		return fmt.Errorf("telegram: %s is not one of telegram's chats", to.Chat)
+	}
+	if _, err := strconv.ParseInt(topic, 10, 64); err != nil && topic != "" {
+		return fmt.Errorf("telegram: %s names no topic of telegram's", to.Chat)
 	}
 	if to.Chat.Thread == "" {
 		return nil
@@ -175,7 +179,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 // about the bot's rights in it, or about the message to be edited.
 var aboutDestination = []string{
 	"chat not found", "group is deactivated", "group chat was", "peer_id_invalid", "channel_private", "user_is_blocked", "input_user_deactivated",
-	"rights", "write_forbidden", "chat_admin_required", "_forbidden", "chat_restricted", "thread not found", "topic", "message to edit not found",
+	"rights", "write_forbidden", "chat_admin_required", "_forbidden", "chat_restricted", "thread not found", "topic", "monoforum", "message to edit not found",
 	"message can't be edited", "message_id_invalid", "message identifier", "there is no text in the message",
 }
 
@@ -213,14 +217,15 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 	if !on {
 		return nil
 	}
-	if err := checkAddress(to); err != nil || !p.pacer.isIdle(to.Chat.ID) {
-		return err
+	id, topic := splitID(to.Chat)
+	if err := checkAddress(to); err != nil || !p.pacer.isIdle(id) || topic != "" {
+		return err // channels and their direct messages show no status (core.telegram.org/bots/api#sendchataction)
 	}
-	params := tgbotapi.Params{"chat_id": to.Chat.ID, "action": "typing"}
+	params := tgbotapi.Params{"chat_id": id, "action": "typing"}
 	switch {
 	case to.Chat.Thread != "":
 		params["message_thread_id"] = to.Chat.Thread
-	case p.isForum(to.Chat.ID):
+	case p.isForum(id):
 		// A message to the general topic names no topic, but a chat action has to.
 		params["message_thread_id"] = "1"
 	}

@@ -31,9 +31,9 @@ func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, 
 	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != Name {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: react: %q is no id of a message", id)}
 	}
-	limit := reactionKeyPrefix + chat.ID
+	limit := reactionKeyPrefix + chatID(chat)
 	wait := time.Duration(0)
-	if !p.pacer.isIdle(chat.ID) || p.pacer.limits.Busy(limit) {
+	if !p.pacer.isIdle(chatID(chat)) || p.pacer.limits.Busy(limit) {
 		wait = chatGap
 	}
 	if wait = cmp.Or(wait, p.previewLimiter.Take(limit, reactionGap, reservedBeginnings)); wait > 0 {
@@ -43,7 +43,7 @@ func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, 
 	if on {
 		reaction = eyesReaction
 	}
-	err := p.api.call(ctx, "setMessageReaction", tgbotapi.Params{"chat_id": chat.ID, "message_id": id, "reaction": reaction}, nil)
+	err := p.api.call(ctx, "setMessageReaction", tgbotapi.Params{"chat_id": chatID(chat), "message_id": id, "reaction": reaction}, nil)
 	if err == nil {
 		return nil
 	}

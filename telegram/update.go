@@ -33,6 +33,8 @@ type chat struct {
 	Title    string `json:"title"`
 	Username string `json:"username"`
 	IsForum  bool   `json:"is_forum"`
+	// IsDirectMessages is set for the direct messages of a channel.
+	IsDirectMessages bool `json:"is_direct_messages"`
 }
 
 type entity struct {
@@ -59,6 +61,7 @@ type message struct {
 	ID          int64           `json:"message_id"`
 	ThreadID    int64           `json:"message_thread_id"`
 	IsTopic     bool            `json:"is_topic_message"`
+	DirectTopic *directTopic    `json:"direct_messages_topic"`
 	From        *user           `json:"from"`
 	SenderChat  *chat           `json:"sender_chat"`
 	ViaBot      *user           `json:"via_bot"`
@@ -123,11 +126,12 @@ type callback struct {
 // pressedMessage is a message of the bot whose button was pressed, or that was edited. Its date is 0 if the
 // message is deleted or too old for bots to see. Then only the chat and the id are valid.
 type pressedMessage struct {
-	ID       int64 `json:"message_id"`
-	ThreadID int64 `json:"message_thread_id"`
-	IsTopic  bool  `json:"is_topic_message"`
-	Chat     chat  `json:"chat"`
-	Date     int64 `json:"date"`
+	ID          int64        `json:"message_id"`
+	ThreadID    int64        `json:"message_thread_id"`
+	IsTopic     bool         `json:"is_topic_message"`
+	DirectTopic *directTopic `json:"direct_messages_topic"`
+	Chat        chat         `json:"chat"`
+	Date        int64        `json:"date"`
 	// Ephemeral is the number of an ephemeral message, whose ID is 0.
 	Ephemeral int64 `json:"ephemeral_message_id"`
 }

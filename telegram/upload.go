@@ -129,7 +129,11 @@ func isPhotoRefusal(err error) bool {
 }
 
 func (d delivery) addressParams() tgbotapi.Params {
-	params := tgbotapi.Params{"chat_id": d.to.Chat.ID}
+	id, topic := splitID(d.to.Chat)
+	params := tgbotapi.Params{"chat_id": id}
+	if topic != "" {
+		params["direct_messages_topic_id"] = topic
+	}
 	if d.to.Chat.Thread != "" && !d.topicGone {
 		params["message_thread_id"] = d.to.Chat.Thread
 	}

@@ -87,6 +87,19 @@ func (a *api) findChat(p *wire.Params, write bool) (*chat, *apiError) {
 // topicParam returns the message_thread_id of a call. It refuses unknown topics. It also refuses General
 // unless general is set; calls address General by leaving the id out.
 func topicParam(c *chat, p *wire.Params, general bool) (int64, *apiError) {
+	if c.direct {
+		id := p.Int("direct_messages_topic_id")
+		switch {
+		case id == 0:
+			return 0, badRequest("REPLY_TO_MONOFORUM_PEER_INVALID") // core.telegram.org/method/messages.sendMessage
+		case c.topics[id] == "":
+			return 0, badRequest("topic not found") // td, MessageTopic.cpp
+		}
+		return id, nil
+	}
+	if p.Int("direct_messages_topic_id") != 0 {
+		return 0, badRequest("chat is not a channel direct messages chat") // td, MessageTopic.cpp
+	}
 	id := p.Int("message_thread_id")
 	if id == 0 || general && c.forum && id == generalTopic {
 		return 0, nil

@@ -33,10 +33,13 @@ type message struct {
 	// receiver is the only user who sees an ephemeral message. ephemeral is the message's own number.
 	receiver  *User
 	ephemeral int64
+	// senderChat is the channel in whose name an administrator answers a direct message.
+	senderChat *botapi.Chat
+	topicUser  *User // user of the topic of a direct message
 }
 
 func (c *chat) apiChat() botapi.Chat {
-	w := botapi.Chat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup}
+	w := botapi.Chat{ID: c.id, Type: c.kind, Title: c.title, IsForum: c.forum && c.kind == Supergroup, IsDirectMessages: c.direct}
 	if c.kind != Private {
 		w.Title = cmp.Or(w.Title, "Group") // every group has a title
 	}
@@ -54,6 +57,11 @@ func (m *message) apiMessage(c *chat, withReply bool) *botapi.Message {
 		MessageID: m.id, MessageThreadID: m.thread, From: &from, Chat: c.apiChat(), Date: m.date.Unix(),
 		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
 		MigrateToChatID: m.migratedTo, MigrateFromChatID: m.migratedFrom, ReceiverUser: m.receiver, EphemeralMessageID: m.ephemeral,
+	}
+	if c.direct {
+		w.MessageThreadID, w.IsTopicMessage = 0, false
+		w.DirectMessagesTopic = &botapi.DirectMessagesTopic{TopicID: m.thread, User: m.topicUser}
+		w.SenderChat = m.senderChat
 	}
 	if !m.edited.IsZero() {
 		w.EditDate = m.edited.Unix()

@@ -110,6 +110,9 @@ func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) 
 	if err != nil {
 		return nil, err
 	}
+	if c.direct {
+		return nil, badRequest("CHANNEL_MONOFORUM_UNSUPPORTED") // core.telegram.org/bots/api#sendchataction, in other words
+	}
 	if _, err := topicParam(c, p, true); err != nil {
 		return nil, err
 	}

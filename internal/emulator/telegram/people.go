@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"oneclaw/internal/emulator/telegram/botapi"
 	"oneclaw/internal/emulator/telegram/markup"
 )
 
@@ -39,7 +40,8 @@ type Attachment struct {
 
 // SayOptions are the details of a user's message.
 type SayOptions struct {
-	// Thread is the id of the topic. 0 means the chat itself, or General.
+	// Thread is the id of the topic. 0 means the chat itself, or General. In the direct messages of a channel
+	// only administrators need it.
 	Thread int64 `json:"thread"`
 	// ReplyTo is the id of the message to which this one replies; 0 if there is none.
 	ReplyTo int64 `json:"reply_to"`
@@ -75,7 +77,11 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 	if opts.Entities != nil {
 		m.body.Entities = opts.Entities
 	}
-	if opts.Thread == generalTopic {
+	if c.direct {
+		if err := p.world.setDirectTopic(c, m, opts.Thread); err != nil {
+			return Sent{}, err
+		}
+	} else if opts.Thread == generalTopic {
 		m.thread = 0
 	} else if opts.Thread != 0 && c.topics[opts.Thread] == "" {
 		return Sent{}, fmt.Errorf("telegram emulator: no topic %d in chat %d", opts.Thread, chatID)
@@ -96,6 +102,20 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 	}
 	p.world.addMessage(c, m)
 	return p.notify(c, m, "message"), nil
+}
+
+// setDirectTopic sets the topic of a user's message in the direct messages of a channel.
+func (w *world) setDirectTopic(c *chat, m *message, topic int64) error {
+	m.thread = m.from.ID
+	if status := c.members[m.from.ID]; status == Administrator || status == Creator {
+		m.thread = topic
+		m.senderChat = &botapi.Chat{ID: -1007777777777, Type: "channel", Title: cmp.Or(c.title, "Channel")}
+	}
+	if m.topicUser = w.users[m.thread]; m.topicUser == nil {
+		return fmt.Errorf("telegram emulator: no topic %d in chat %d", m.thread, c.id)
+	}
+	c.topics[m.thread] = m.topicUser.FirstName
+	return nil
 }
 
 // notify queues the update for a message if the bot sees the message. It queues an edit only if the bot

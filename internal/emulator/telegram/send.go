@@ -68,6 +68,9 @@ func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiErro
 	if m.replyTo, err = replyParam(c, p); err != nil {
 		return nil, err
 	}
+	if c.direct {
+		m.topicUser = a.world.users[m.thread]
+	}
 	if m.replyTo != nil && m.thread == 0 {
 		m.thread = m.replyTo.thread
 	}

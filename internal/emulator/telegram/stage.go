@@ -14,6 +14,9 @@ type ChatSpec struct {
 	User int64 `json:"user"`
 	// Forum enables topics, in a supergroup or in a private chat whose owner enabled them.
 	Forum bool `json:"forum"`
+	// DirectMessages makes a supergroup the direct messages of a channel: each member writes in their own topic,
+	// whose id is that of the member, and administrators in the name of the channel.
+	DirectMessages bool `json:"direct_messages"`
 	// Members and Admins are users of a group besides its creator.
 	Members []int64 `json:"members"`
 	Admins  []int64 `json:"admins"`

@@ -78,6 +78,7 @@ type chat struct {
 	title      string
 	user       *User // of a private chat
 	forum      bool
+	direct     bool // direct messages of a channel; a topic is the thread of its messages
 	topics     map[int64]string
 	closed     map[int64]bool   // topics in which only administrators write
 	members    map[int64]string // user to status
@@ -111,7 +112,7 @@ func (w *world) addUser(u User) User {
 
 func (w *world) addChat(spec ChatSpec) (int64, error) {
 	c := &chat{
-		id: spec.ID, kind: spec.Kind, title: spec.Title, forum: spec.Forum, botAdmin: spec.BotAdmin,
+		id: spec.ID, kind: spec.Kind, title: spec.Title, forum: spec.Forum, direct: spec.DirectMessages, botAdmin: spec.BotAdmin || spec.DirectMessages,
 		topics: map[int64]string{}, closed: map[int64]bool{}, members: map[int64]string{}, byID: map[int64]*message{}, drafts: map[int64]Draft{},
 	}
 	switch spec.Kind {
@@ -142,6 +143,9 @@ func (w *world) addChat(spec ChatSpec) (int64, error) {
 func (w *world) fillGroup(c *chat, spec ChatSpec) error {
 	if spec.Forum && spec.Kind != Supergroup {
 		return errors.New("telegram emulator: only supergroups and private chats have topics")
+	}
+	if spec.DirectMessages && (spec.Kind != Supergroup || spec.Forum) {
+		return errors.New("telegram emulator: direct messages of a channel are a supergroup that is no forum")
 	}
 	if c.id == 0 && spec.Kind == Group {
 		w.nextGroup--

@@ -41,6 +41,14 @@ type Chat struct {
 	FirstName string `json:"first_name,omitempty"`
 	LastName  string `json:"last_name,omitempty"`
 	IsForum   bool   `json:"is_forum,omitempty"`
+	// IsDirectMessages is set for the direct messages of a channel.
+	IsDirectMessages bool `json:"is_direct_messages,omitempty"`
+}
+
+// DirectMessagesTopic is the topic of one person in the direct messages of a channel.
+type DirectMessagesTopic struct {
+	TopicID int64 `json:"topic_id"`
+	User    *User `json:"user,omitempty"`
 }
 
 // File is a file of any kind.
@@ -65,14 +73,16 @@ type Keyboard struct {
 
 // Message is a message (core.telegram.org/bots/api#message).
 type Message struct {
-	MessageID       int64    `json:"message_id"`
-	MessageThreadID int64    `json:"message_thread_id,omitempty"`
-	From            *User    `json:"from,omitempty"`
-	Chat            Chat     `json:"chat"`
-	Date            int64    `json:"date"`
-	EditDate        int64    `json:"edit_date,omitempty"`
-	IsTopicMessage  bool     `json:"is_topic_message,omitempty"`
-	ReplyToMessage  *Message `json:"reply_to_message,omitempty"`
+	MessageID           int64                `json:"message_id"`
+	MessageThreadID     int64                `json:"message_thread_id,omitempty"`
+	DirectMessagesTopic *DirectMessagesTopic `json:"direct_messages_topic,omitempty"`
+	SenderChat          *Chat                `json:"sender_chat,omitempty"`
+	From                *User                `json:"from,omitempty"`
+	Chat                Chat                 `json:"chat"`
+	Date                int64                `json:"date"`
+	EditDate            int64                `json:"edit_date,omitempty"`
+	IsTopicMessage      bool                 `json:"is_topic_message,omitempty"`
+	ReplyToMessage      *Message             `json:"reply_to_message,omitempty"`
 	References
 	MediaGroupID       string    `json:"media_group_id,omitempty"`
 	Text               string    `json:"text,omitempty"`
