@@ -1,11 +1,14 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,7 +35,7 @@ func (s *server) handler(tool string) toolgroups.Handler {
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
-		return s.convertResult(tool, call, res)
+		return s.convertResult(tool, call, unpackCallResult(res))
 	}
 }
 
@@ -76,7 +79,7 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 // caller. status is that of the call's own request over HTTP.
 func (s *server) callFailure(l *serverConn, tool string, status int32, err error) error {
 	forgotten := errors.Is(err, sdk.ErrSessionMissing)
-	if l.session.ID() != "" && status == http.StatusNotFound || status == statusUnsent && forgotten {
+	if l.session.ID() != "" && (status == http.StatusNotFound || refusesSession(err)) || status == statusUnsent && forgotten {
 		s.dropConn(l, nil) // which is no failure of the server
 		return fmt.Errorf("%w: %w", errUnhandled, err)
 	}
@@ -107,6 +110,17 @@ func (s *server) callFailure(l *serverConn, tool string, status int32, err error
 			s.name, s.redactor.line(withoutURL(err).Error()), clean(tool, maxName))
 	}
 	return cause
+}
+
+// lostSessionPattern matches what servers say when they do not know a session.
+var lostSessionPattern = regexp.MustCompile(`(?i)^.{0,40}\bsession\b.{0,60}\b(not found|not exist|expired|unknown|invalid|terminated|closed)\b|\b(no valid|invalid|unknown|expired|missing)( \S+)? session\b`)
+
+// refusesSession reports whether a server has refused a call because it does not know the session. Some say
+// so with the status 200. The codes are those of the protocol's libraries.
+func refusesSession(err error) bool {
+	refused := errorResponse(err)
+	return refused != nil && slices.Contains([]int64{-32000, -32001, jsonrpc.CodeInvalidRequest}, refused.Code) &&
+		len(refused.Message) < 200 && lostSessionPattern.MatchString(refused.Message)
 }
 
 // maxRounds bounds how often a call is repeated with answers for the server.
@@ -191,7 +205,7 @@ func (s *server) callError(tool string, err error) error {
 			"MCP server '%s' did not answer the call of '%s' within %s. Whether it had its effect is unknown.", s.name, name, s.cfg.Timeout)
 	case refused != nil:
 		return toolgroups.Errorf(toolgroups.CodeExecution, "MCP server '%s' refused the call of '%s': %s",
-			s.name, name, s.redactor.line(refused.Message))
+			s.name, name, cmp.Or(s.redactor.line(refused.Message), "it gives no reason"))
 	case errors.Is(err, errUnhandled):
 		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' is unavailable: %v. The call of '%s' did not reach it.", s.name, errUnhandled, name)
 	}

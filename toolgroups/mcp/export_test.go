@@ -20,7 +20,14 @@ func Parameters(raw json.RawMessage) (json.RawMessage, error) {
 	return offeredSchema(own)
 }
 
+// Events is what the library reads of a stream of events.
+func Events(r io.Reader, limit int) io.Reader {
+	return &eventReader{
+		in: bufio.NewReaderSize(r, 16), messages: &messages{log: slog.New(slog.DiscardHandler)}, maxMessage: limit, fault: &messageFault{},
+	}
+}
+
 // Messages is what of a server's output is taken for messages.
 func Messages(r io.Reader, limit int) io.Reader {
-	return &lineReader{in: bufio.NewReaderSize(r, 16), maxLine: limit, log: slog.New(slog.DiscardHandler)}
+	return &lineReader{in: bufio.NewReaderSize(r, 16), maxLine: limit, messages: &messages{log: slog.New(slog.DiscardHandler)}}
 }

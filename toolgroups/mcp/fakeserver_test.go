@@ -250,6 +250,8 @@ func serveStdio(mode string) int {
 		return serveOld()
 	case "raw":
 		return serveRaw(os.Stdin, os.Stdout, os.Getenv("RAW_TOOLS"), os.Getenv("RAW_MESSAGE"))
+	case "script":
+		return runScript(os.Stdin, os.Stdout)
 	case "chatty":
 		fmt.Println("[info] starting {")
 		fmt.Println("{not json}")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
@@ -43,29 +44,67 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// FuzzMessages: what comes through are the lines that are JSON objects or lists, in
-// order, each whole.
+// FuzzMessages: each line that comes through is a message that the library can decode, and comes through
+// again.
 func FuzzMessages(f *testing.F) {
-	f.Add("{}\n[info] x\n\n{\"a\":1}\r\n{")
-	f.Add(strings.Repeat("x", 100) + "\n[1]\n")
+	for _, s := range []string{
+		"{}\n[info] x\n\n" + `{"jsonrpc":"2.0","method":"a","id":1}` + "\r\n{",
+		`[{"jsonrpc":"2.0","id":"1","result":{}},{"jsonrpc":"2.0","id":2,"error":"no"}]` + "\n",
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":1},null]},"error":{"code":"x"}}` + "\n",
+		`{"level":30,"msg":"x"}` + "\n" + `{"jsonrpc":"2.0","id":null,"error":{}}` + "\n",
+	} {
+		f.Add(s)
+	}
 	f.Fuzz(func(t *testing.T, output string) {
-		const limit = 64
+		const limit = 200
 		got, err := io.ReadAll(mcp.Messages(strings.NewReader(output), limit))
-		var want []byte
 		for line := range strings.Lines(output) {
-			if len(line) > limit {
-				if err == nil {
-					t.Error("a line above the limit came through")
-				}
-				break
-			}
-			trimmed := bytes.TrimSpace([]byte(line))
-			if strings.HasSuffix(line, "\n") && len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-				want = append(want, line...)
+			if len(line) > limit && err == nil {
+				t.Error("a line above the limit came through")
 			}
 		}
-		if string(got) != string(want) {
-			t.Errorf("of %q\ncame    %q\ninstead %q", output, got, want)
+		for line := range bytes.Lines(got) {
+			if _, err := jsonrpc.DecodeMessage(line); err != nil {
+				t.Errorf("of %q came %q: %v", output, line, err)
+			}
+		}
+		again, err := io.ReadAll(mcp.Messages(bytes.NewReader(got), 10*limit))
+		if err != nil || string(again) != string(got) {
+			t.Errorf("of %q came %q, %v", got, again, err)
+		}
+	})
+}
+
+// FuzzEvents: the data of each event without a name is a message that the library can decode, on one line.
+func FuzzEvents(f *testing.F) {
+	for _, s := range []string{
+		": comment\nid: 1\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"a\"}\n\n", "event: endpoint\ndata: /messages\n\n",
+		"data\nretry:5\r\n\r\ndata: {}", "event:message\ndata:[{\"jsonrpc\":\"2.0\",\"id\":1},{\"jsonrpc\":\"2.0\",\"method\":\"b\"}]\n\n\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, stream string) {
+		const limit = 200
+		got, err := io.ReadAll(mcp.Events(strings.NewReader(stream), limit))
+		if err != nil && len(stream) <= limit {
+			t.Errorf("%q: %v", stream, err)
+		}
+		for event := range strings.SplitSeq(string(got), "\n\n") {
+			name := ""
+			for line := range strings.SplitSeq(event, "\n") {
+				if value, ok := strings.CutPrefix(line, "event: "); ok {
+					name = value
+				}
+			}
+			for line := range strings.SplitSeq(event, "\n") {
+				data, ok := strings.CutPrefix(line, "data: ")
+				if !ok || name != "" && name != "message" {
+					continue
+				}
+				if _, err := jsonrpc.DecodeMessage([]byte(data)); err != nil {
+					t.Errorf("of %q came %q: %v", stream, got, err)
+				}
+			}
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,8 +18,15 @@ import (
 )
 
 // oldProtocol is the last protocol version that begins with "initialize". It is tried after a failed
-// attempt with the newest: some servers neither answer nor survive an unknown request.
+// attempt with the newest: some servers do not survive an unknown request.
 const oldProtocol = "2025-11-25"
+
+// discoverTime bounds the wait for an answer to server/discover, with which the newest protocol begins. The
+// library goes on with "initialize" then: some servers do not answer an unknown request.
+const discoverTime = 5 * time.Second
+
+// errNotOpened marks, without a text, the error of a server that could not be started at all.
+var errNotOpened = errors.New("")
 
 // dialer makes transports to one server.
 type dialer interface {
@@ -82,7 +90,7 @@ func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, 
 	transport, why, err := d.open(open)
 	if err != nil {
 		end()
-		return nil, toolList{}, err
+		return nil, toolList{}, fmt.Errorf("%w%w", errNotOpened, err)
 	}
 	l := &serverConn{closeReason: why, listChanged: make(chan struct{}, 1), askers: askers{serverName: s.name, now: s.clientCfg.Now}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "oneclaw", Version: "1"}, &sdk.ClientOptions{
@@ -101,6 +109,7 @@ func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, 
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	client.AddReceivingMiddleware(s.refuseHarmful)
+	client.AddSendingMiddleware(s.boundDiscovery)
 	t := &trackedTransport{Transport: transport, end: end}
 	options := &sdk.ClientSessionOptions{}
 	if old {
@@ -122,6 +131,18 @@ func (s *server) connect(ctx context.Context, d dialer, old bool) (*serverConn, 
 		return nil, toolList{}, cmp.Or(why(), err)
 	}
 	return l, known, nil
+}
+
+// boundDiscovery is middleware that bounds the time of server/discover.
+func (s *server) boundDiscovery(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if method == "server/discover" {
+			timed, cancel := context.WithTimeout(ctx, min(discoverTime, s.cfg.StartTimeout/3))
+			defer cancel()
+			ctx = timed
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // refuseHarmful is middleware for the server's requests and notifications, which the library handles

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"oneclaw/storage/folder"
@@ -98,14 +100,29 @@ func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, erro
 	return l, fmt.Errorf("list tools: more than %d pages", maxPages)
 }
 
+// newEntry reads a tool. What cannot be read of it is left out; only a tool that cannot be called has a
+// fault.
 func newEntry(t *sdk.Tool) entry {
-	e := entry{Name: t.Name, Description: clean(cmp.Or(t.Description, t.Title), maxDescription)}
-	raw, err := json.Marshal(t.InputSchema)
-	if len(t.Name) > maxOwnName || !utf8.ValidString(t.Name) {
+	own := unpackTool(t)
+	hints := objectFields(own["annotations"])
+	title := cmp.Or(stringOf(own["title"]), stringOf(hints["title"]))
+	e := entry{
+		Name: t.Name, Description: clean(cmp.Or(stringOf(own["description"]), title), maxDescription),
+		ReadOnly: isTruth(hints["readOnlyHint"], "true"), NonDestructive: isTruth(hints["destructiveHint"], "false"),
+	}
+	var err error
+	switch {
+	case t.Name == "":
+		err = errors.New("it has no name")
+	case len(t.Name) > maxOwnName || !utf8.ValidString(t.Name):
 		e.Name, err = clean(t.Name, maxName), fmt.Errorf("its name is not valid text of at most %d bytes", maxOwnName)
+	case stringOf(objectFields(own["execution"])["taskSupport"]) == "required":
+		err = errors.New("it runs only as a task of the server, which is not supported")
+	case !isForModels(own["_meta"]):
+		err = errors.New("it is for the server's own pages, not for models")
 	}
 	if err == nil {
-		e.Parameters, err = ownSchema(raw)
+		e.Parameters, err = ownSchema(own["inputSchema"])
 	}
 	if err == nil {
 		_, err = offeredSchema(e.Parameters)
@@ -113,11 +130,21 @@ func newEntry(t *sdk.Tool) entry {
 	if err != nil {
 		e.Fault = clean(err.Error(), maxReason)
 	}
-	if a := t.Annotations; a != nil {
-		e.ReadOnly = a.ReadOnlyHint
-		e.NonDestructive = a.DestructiveHint != nil && !*a.DestructiveHint
-	}
 	return e
+}
+
+// isTruth reports whether a hint has a value, which some servers write as a text.
+func isTruth(raw json.RawMessage, want string) bool {
+	return string(raw) == want || strings.EqualFold(stringOf(raw), want)
+}
+
+// isForModels reports whether a tool may be called by models (the extension "MCP Apps").
+func isForModels(meta json.RawMessage) bool {
+	var visibility []string
+	if json.Unmarshal(objectFields(objectFields(meta)["ui"])["visibility"], &visibility) != nil {
+		return true
+	}
+	return slices.Contains(visibility, "model")
 }
 
 // hash returns a hash of the entry.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,14 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"mime"
 	"net/http"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
@@ -38,15 +40,65 @@ type resultBuilder struct {
 	savedBytes   int
 }
 
+// callResult is the result of a call. Each piece is decoded by itself, so that one that cannot be read
+// does not take the others with it.
+type callResult struct {
+	content    []json.RawMessage
+	structured any // with the digits of its numbers
+	isError    bool
+}
+
+// readResult reads a result in the form of any version of the protocol, and others that mean the same.
+func readResult(raw json.RawMessage) callResult {
+	fields := objectFields(raw)
+	if fields == nil {
+		return callResult{structured: valueOf(raw)}
+	}
+	r := callResult{structured: valueOf(fields["structuredContent"]), isError: isTruth(fields["isError"], "true")}
+	content, hasContent := fields["content"]
+	if json.Unmarshal(content, &r.content) != nil && hasContent {
+		r.content = []json.RawMessage{content}
+	}
+	if old, ok := fields["toolResult"]; ok && r.structured == nil {
+		r.structured = valueOf(old) // version 2024-10-07
+	}
+	if len(r.content) > 0 || hasContent || r.structured != nil {
+		return r
+	}
+	for _, known := range []string{"_meta", "isError", "structuredContent", "toolResult", "resultType", "requestState", "inputRequests"} {
+		delete(fields, known)
+	}
+	if len(fields) > 0 {
+		rest := make(map[string]any, len(fields))
+		for name, value := range fields {
+			rest[name] = valueOf(value)
+		}
+		r.structured = rest
+	}
+	return r
+}
+
+// valueOf decodes JSON and keeps numbers as they are written; nil if it is missing or no JSON.
+func valueOf(raw json.RawMessage) any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if len(raw) == 0 || dec.Decode(&v) != nil {
+		return nil
+	}
+	return v
+}
+
 // convertResult converts the server's response into text and files.
-func (s *server) convertResult(tool string, call toolgroups.Call, res *sdk.CallToolResult) (toolgroups.Result, error) {
+func (s *server) convertResult(tool string, call toolgroups.Call, raw json.RawMessage) (toolgroups.Result, error) {
 	a := &resultBuilder{server: s.name, tool: tool, scope: call.Scope, placeholders: map[[sha256.Size]byte]string{}}
-	for _, c := range res.Content {
+	res := readResult(raw)
+	for _, c := range res.content {
 		a.add(c)
 	}
-	a.addStructured(res.StructuredContent)
+	a.addStructured(res.structured)
 	text := strings.Join(a.texts, "\n\n")
-	if res.IsError {
+	if res.isError {
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "%s",
 			cmp.Or(strings.TrimSpace(text), "The tool reported an error without saying which."))
 	}
@@ -57,38 +109,87 @@ func (s *server) convertResult(tool string, call toolgroups.Call, res *sdk.CallT
 }
 
 // add adds one piece of content.
-func (a *resultBuilder) add(c sdk.Content) {
-	switch c := c.(type) {
-	case *sdk.TextContent:
-		text := a.saveDataInText(c.Text)
-		a.texts = append(a.texts, text)
-		a.contentTexts = append(a.contentTexts, text)
-	case *sdk.ImageContent:
-		a.texts = append(a.texts, a.saveFile("picture", c.MIMEType, c.Data))
-		a.contentTexts = append(a.contentTexts, "image", c.MIMEType)
-	case *sdk.AudioContent:
-		a.texts = append(a.texts, a.saveFile("audio", c.MIMEType, c.Data))
-		a.contentTexts = append(a.contentTexts, "audio", c.MIMEType)
-	case *sdk.EmbeddedResource:
-		a.addResource(c.Resource)
-	case *sdk.ResourceLink:
-		a.texts = append(a.texts, fmt.Sprintf("[resource %s: %s %s]", cmp.Or(c.Title, c.Name), c.URI, c.Description))
+func (a *resultBuilder) add(raw json.RawMessage) {
+	c := objectFields(raw)
+	kind := stringOf(c["type"])
+	switch {
+	case c == nil:
+		a.addText(textOf(raw))
+	case kind == "text", kind == "" && c["text"] != nil:
+		a.addText(textOf(c["text"]))
+	case kind == "image":
+		a.addData("picture", "image", c)
+	case kind == "audio":
+		a.addData("audio", "audio", c)
+	case kind == "resource" && objectFields(c["resource"]) != nil:
+		a.addResource(objectFields(c["resource"]))
+	case kind == "resource_link":
+		a.texts = append(a.texts, fmt.Sprintf("[resource %s: %s %s]",
+			cmp.Or(stringOf(c["title"]), stringOf(c["name"])), stringOf(c["uri"]), stringOf(c["description"])))
 	default:
-		a.texts = append(a.texts, "[content of a kind that is not supported]")
+		a.addUnknown(kind, raw)
 	}
 }
 
-func (a *resultBuilder) addResource(r *sdk.ResourceContents) {
-	switch {
-	case r == nil:
-	case len(r.Blob) > 0:
-		a.texts = append(a.texts, a.saveFile("resource "+r.URI, r.MIMEType, r.Blob))
-		a.contentTexts = append(a.contentTexts, "resource", r.URI, r.MIMEType)
-	default:
-		text := a.saveDataInText(r.Text)
-		a.texts = append(a.texts, fmt.Sprintf("[resource %s]\n%s", r.URI, text))
-		a.contentTexts = append(a.contentTexts, "resource", r.URI, r.MIMEType, text)
+func (a *resultBuilder) addText(text string) {
+	text = a.saveDataInText(text)
+	a.texts = append(a.texts, text)
+	a.contentTexts = append(a.contentTexts, text)
+}
+
+// addUnknown adds a piece of a kind that is not known, as it is.
+func (a *resultBuilder) addUnknown(kind string, raw json.RawMessage) {
+	shown, err := toolgroups.EncodeJSON(a.saveDataInValue(valueOf(raw)))
+	if err != nil {
+		shown = nil
 	}
+	a.texts = append(a.texts, strings.TrimSpace(fmt.Sprintf("[content of the kind %q, which is not known here] %s", clean(kind, maxName), shown)))
+	a.contentTexts = append(a.contentTexts, string(shown))
+}
+
+// addData adds a picture or sound.
+func (a *resultBuilder) addData(what, kind string, c map[string]json.RawMessage) {
+	mediaType, text := stringOf(c["mimeType"]), strings.TrimSpace(stringOf(c["data"]))
+	a.contentTexts = append(a.contentTexts, kind, mediaType)
+	if address, err := url.Parse(text); err == nil && (address.Scheme == "http" || address.Scheme == "https") {
+		a.texts = append(a.texts, fmt.Sprintf("[%s at %s]", what, text))
+		return
+	}
+	data, named, err := decodeData(text)
+	if err != nil {
+		a.texts = append(a.texts, fmt.Sprintf("[%s that cannot be read: its data is not base64]", what))
+		return
+	}
+	a.texts = append(a.texts, a.saveFile(what, cmp.Or(mediaType, named), data))
+}
+
+// decodeData decodes base64 in any of its forms, also as a data URL, whose type it returns.
+func decodeData(text string) (data []byte, mediaType string, err error) {
+	if rest, ok := strings.CutPrefix(text, "data:"); ok {
+		head, body, _ := strings.Cut(rest, ",")
+		mediaType, _, _ = strings.Cut(head, ";")
+		text = body
+	}
+	text = strings.TrimRight(strings.NewReplacer("\n", "", "\r", "", " ", "", "-", "+", "_", "/").Replace(text), "=")
+	data, err = base64.RawStdEncoding.DecodeString(text)
+	return data, mediaType, err
+}
+
+func (a *resultBuilder) addResource(r map[string]json.RawMessage) {
+	uri, mediaType, blob := stringOf(r["uri"]), stringOf(r["mimeType"]), stringOf(r["blob"])
+	a.contentTexts = append(a.contentTexts, "resource", uri, mediaType)
+	if blob == "" {
+		text := a.saveDataInText(textOf(r["text"]))
+		a.texts = append(a.texts, fmt.Sprintf("[resource %s]\n%s", uri, text))
+		a.contentTexts = append(a.contentTexts, text)
+		return
+	}
+	data, named, err := decodeData(blob)
+	if err != nil {
+		a.texts = append(a.texts, fmt.Sprintf("[resource %s that cannot be read: its data is not base64]", uri))
+		return
+	}
+	a.texts = append(a.texts, a.saveFile("resource "+uri, cmp.Or(mediaType, named), data))
 }
 
 // addStructured adds structured content unless the other content already contains it: servers send
@@ -98,6 +199,10 @@ func (a *resultBuilder) addStructured(v any) {
 		return
 	}
 	v = a.saveDataInValue(v)
+	if text, ok := v.(string); ok && len(a.texts) == 0 {
+		a.texts = append(a.texts, text)
+		return
+	}
 	all, holds := strings.Join(a.contentTexts, "\n"), false
 	numbers := strings.FieldsFunc(all, func(r rune) bool { return !strings.ContainsRune("0123456789.+-eE", r) })
 	if walk(v, func(leaf any) bool {
@@ -105,9 +210,8 @@ func (a *resultBuilder) addStructured(v any) {
 		switch leaf := leaf.(type) {
 		case string:
 			return strings.Contains(all, leaf) || slices.Contains(a.texts, leaf)
-		case float64, json.Number:
-			text, err := json.Marshal(leaf)
-			return err == nil && slices.ContainsFunc(numbers, func(n string) bool { return strings.TrimRight(n, ".") == string(text) })
+		case json.Number:
+			return slices.ContainsFunc(numbers, func(n string) bool { return sameNumber(leaf, strings.TrimRight(n, ".")) })
 		case bool:
 			return strings.Contains(all, fmt.Sprint(leaf))
 		}
@@ -116,8 +220,7 @@ func (a *resultBuilder) addStructured(v any) {
 		return
 	}
 	for _, text := range a.contentTexts {
-		var same any
-		if json.Unmarshal([]byte(text), &same) == nil && reflect.DeepEqual(same, v) {
+		if same := valueOf(json.RawMessage(text)); same != nil && reflect.DeepEqual(same, v) {
 			return
 		}
 	}
@@ -127,6 +230,15 @@ func (a *resultBuilder) addStructured(v any) {
 		return
 	}
 	a.texts = append(a.texts, string(shown))
+}
+
+// sameNumber reports whether a text is a number, in whatever form. Numbers that a float64 does not hold
+// exactly are compared by their digits.
+func sameNumber(n json.Number, text string) bool {
+	const maxExact = 1 << 53
+	a, errA := n.Float64()
+	b, errB := strconv.ParseFloat(text, 64)
+	return string(n) == text || errA == nil && errB == nil && a == b && math.Abs(a) <= maxExact
 }
 
 // walk visits the leaves of a JSON value until look returns false, and reports whether it never did.
@@ -164,7 +276,7 @@ func (a *resultBuilder) saveDataInValue(v any) any {
 		for _, key := range []string{"data", "blob"} {
 			kind, named := v["mimeType"].(string)
 			text, ok := v[key].(string)
-			if data, err := base64.StdEncoding.DecodeString(text); named && ok && err == nil && len(data) > 0 {
+			if data, _, err := decodeData(text); named && ok && err == nil && len(data) > 0 {
 				out[key] = a.saveFile("file", kind, data)
 			}
 		}

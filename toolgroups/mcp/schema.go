@@ -299,7 +299,7 @@ func fixedValues(schema any) (values []any, kind any) {
 type trim struct{ text, list, depth int }
 
 // trims are tried in this order.
-var trims = []trim{{300, 500, 40}, {100, 200, 24}, {0, 50, 16}, {0, 20, 8}, {0, 20, 6}, {0, 0, 4}}
+var trims = []trim{{300, 500, 30}, {100, 200, 24}, {0, 50, 16}, {0, 20, 8}, {0, 20, 6}, {0, 0, 4}}
 
 // trimSchema shortens a schema until it fits: descriptions first, then long lists of values, then deep
 // levels. What remains accepts all that the schema accepts.

@@ -276,6 +276,11 @@ func (s *server) attemptOnce(ctx context.Context, old bool) (l *serverConn, err 
 				l, said, err = older, more, nil
 			}
 		}
+		if _, program := s.dial.(stdioDialer); program && err != nil && !old && ctx.Err() == nil && !errors.Is(err, errNotOpened) {
+			if older, more, otherwise := s.connect(posting, s.dial, true); otherwise == nil {
+				l, said, err = older, more, nil
+			}
+		}
 		if err == nil {
 			s.updateTools(said) // before other calls see the connection and report the number of tools
 		}

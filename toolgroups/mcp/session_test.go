@@ -119,8 +119,10 @@ func TestASessionThatIsNotFoundIsMadeAgain(t *testing.T) {
 	}{
 		"an id of its own":   {http.StatusNotFound, `"server-error"`, toolgroups.CodeExecution, "Session not found"},
 		"the id of the call": {http.StatusNotFound, "", toolgroups.CodeExecution, "Session not found"},
-		"no id":              {http.StatusNotFound, "null", mcp.CodeUnavailable, "it forgets its sessions at once. The call of 'echo' did not reach it"},
+		"no id":              {http.StatusNotFound, "null", toolgroups.CodeExecution, "Session not found"},
 		"another status":     {http.StatusBadRequest, "", toolgroups.CodeExecution, "Session not found"},
+		"no error":           {http.StatusOK, "", toolgroups.CodeExecution, "Session not found"},
+		"no error and no id": {http.StatusOK, "null", toolgroups.CodeExecution, "Session not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var forgotten atomic.Value // the session

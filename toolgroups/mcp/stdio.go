@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +57,8 @@ func (d stdioDialer) open(ctx context.Context) (sdk.Transport, func() error, err
 	}
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := exec.CommandContext(alive, d.cfg.Command, d.cfg.Args...)
-	p := &process{cmd: cmd, kill: kill, in: inWrite, out: outRead, exited: make(chan struct{})}
+	said := &messages{log: d.log}
+	p := &process{cmd: cmd, kill: kill, in: inWrite, out: outRead, messages: said, exited: make(chan struct{})}
 	cmd.Env, cmd.Dir = d.env, d.cfg.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inRead, outWrite, &p.tail
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -71,27 +71,28 @@ func (d stdioDialer) open(ctx context.Context) (sdk.Transport, func() error, err
 		return nil, nil, errors.Join(fmt.Errorf("start it: %w", err), inWrite.Close(), outRead.Close())
 	}
 	go p.wait(d)
-	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), maxLine: d.maxMessage, log: d.log}
+	lines := &lineReader{in: bufio.NewReaderSize(outRead, 64<<10), maxLine: d.maxMessage, messages: said}
 	return &sdk.IOTransport{
 		Reader: struct {
 			io.Reader
 			io.Closer
 		}{lines, p},
 		Writer:        p,
-		MaxLineLength: d.maxMessage + 64<<10, // includes the decoder's read-ahead
+		MaxLineLength: packedSize*d.maxMessage + 64<<10, // includes the decoder's read-ahead
 	}, func() error { return p.exitReason(lines) }, nil
 }
 
 // process is a running server. Close waits for its goroutine.
 type process struct {
-	cmd    *exec.Cmd
-	kill   context.CancelFunc
-	in     *os.File
-	out    *os.File
-	tail   tail
-	exited chan struct{}
-	err    error // from waiting for the process; valid once exited is closed
-	once   sync.Once
+	cmd      *exec.Cmd
+	kill     context.CancelFunc
+	in       *os.File
+	out      *os.File
+	messages *messages
+	tail     tail
+	exited   chan struct{}
+	err      error // from waiting for the process; valid once exited is closed
+	once     sync.Once
 }
 
 // wait reaps the process and kills the rest of its group.
@@ -105,8 +106,9 @@ func (p *process) wait(d stdioDialer) {
 	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redactor.line(p.tail.String()))
 }
 
-// Write sends data to the server, which must read it in time.
+// Write sends a message to the server, which must read it in time.
 func (p *process) Write(data []byte) (int, error) {
+	p.messages.noteSent(data)
 	if err := p.in.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return 0, err
 	}
@@ -158,14 +160,14 @@ func (p *process) exitReason(lines *lineReader) error {
 	return fmt.Errorf("its process ended (%w)", p.err)
 }
 
-// lineReader passes on the lines that are JSON; many servers print other lines too.
+// lineReader passes on the messages in a server's output, one a line; many servers print other lines too.
 type lineReader struct {
-	in      *bufio.Reader
-	maxLine int
-	log     *slog.Logger
-	pending []byte
-	fault   messageFault // why a line was refused
-	sawEOF  atomic.Bool  // the server has closed its output
+	in       *bufio.Reader
+	maxLine  int
+	messages *messages
+	pending  []byte
+	fault    messageFault // why a line was refused
+	sawEOF   atomic.Bool  // the server has closed its output
 }
 
 func (r *lineReader) Read(p []byte) (int, error) {
@@ -174,13 +176,14 @@ func (r *lineReader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-			if !new(valueCounter).add(trimmed) {
-				return 0, r.fault.record(errTooMany)
-			}
-			r.pending = line
-		} else if len(trimmed) > 0 {
-			r.log.Debug("skipped a line of an MCP server that is not a message", "bytes", len(trimmed))
+		if start := bytes.TrimSpace(line[:min(len(line), 8)]); len(start) == 0 || start[0] != '{' && start[0] != '[' && start[0] != 0xef {
+			continue // not worth decoding
+		}
+		if !new(valueCounter).add(line) {
+			return 0, r.fault.record(errTooMany)
+		}
+		for _, message := range r.messages.receive(line) {
+			r.pending = append(append(r.pending, message...), '\n')
 		}
 	}
 	n := copy(p, r.pending)

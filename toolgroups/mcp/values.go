@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"errors"
-	"io"
 	"strings"
 	"sync/atomic"
 )
@@ -14,37 +13,17 @@ const maxValues = 200_000
 // errTooMany is returned for a message above that limit.
 var errTooMany = errors.New("a message from the server has too many values")
 
-// valueCounter counts the JSON values in a stream of messages.
+// valueCounter counts the JSON values in a message.
 type valueCounter struct {
-	sse      bool // messages are lines that begin with "data:" and end with an empty line
 	values   int
-	column   int
-	skipLine bool // the line is not part of a message
 	inString bool
 	escaped  bool
 }
 
-// add counts the values in the next bytes, and reports whether their number is within the limit. It
-// returns false for a string that spans lines, which is not JSON.
+// add counts the values in data, and reports whether their number is within the limit.
 func (d *valueCounter) add(data []byte) bool {
 	for _, c := range data {
-		if d.sse && c == '\n' {
-			if d.inString {
-				return false
-			}
-			if d.column == 0 {
-				d.values = 0
-			}
-			d.column, d.skipLine, d.escaped = 0, false, false
-			continue
-		}
-		if d.column == 0 && c == '\r' {
-			continue
-		}
-		d.skipLine = d.skipLine || d.sse && d.column == 0 && c != 'd'
-		d.column++
 		switch {
-		case d.skipLine:
 		case d.escaped:
 			d.escaped = false
 		case d.inString && c == '\\':
@@ -74,19 +53,4 @@ func (f *messageFault) cause() error {
 		return *err
 	}
 	return nil
-}
-
-// countedBody is a response body that fails if it has too many values.
-type countedBody struct {
-	io.ReadCloser
-	counter valueCounter
-	fault   *messageFault
-}
-
-func (c *countedBody) Read(p []byte) (int, error) {
-	n, err := c.ReadCloser.Read(p)
-	if !c.counter.add(p[:n]) {
-		return 0, c.fault.record(errTooMany)
-	}
-	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -32,6 +33,7 @@ type httpDialer struct {
 	private    []netip.Prefix // permitted private addresses
 	maxMessage int
 	fault      *messageFault
+	log        *slog.Logger
 }
 
 // newHTTPDialer makes the dialer for one server. It connects only to the host in the configured
@@ -53,15 +55,15 @@ func newHTTPDialer(cfg Server, headers map[string]string, family Config) (*httpD
 		MaxIdleConns:           4,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	wrong := &messageFault{}
 	return &httpDialer{
-		fault:      wrong,
+		fault:      &messageFault{},
+		log:        family.Logger,
 		endpoint:   cfg.URL,
 		base:       base,
 		private:    private,
 		maxMessage: family.MaxMessage,
 		client: &http.Client{
-			Transport: headerTransport{base: base, origin: origin, headers: headers, maxBody: int64(family.MaxMessage), fault: wrong},
+			Transport: headerTransport{base: base, origin: origin, headers: headers, maxBody: int64(family.MaxMessage)},
 			CheckRedirect: func(req *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return guard.ErrRedirects
@@ -108,9 +110,12 @@ func (d *httpDialer) open(ctx context.Context) (sdk.Transport, func() error, err
 	return &sdk.StreamableClientTransport{
 		Endpoint:     d.endpoint,
 		HTTPClient:   client,
-		MaxEventSize: d.maxMessage,
+		MaxEventSize: packedSize * d.maxMessage,
 	}, d.trackFault(), nil
 }
+
+// packedSize is how many times larger a message can become when a part of it becomes a text.
+const packedSize = 4
 
 // trackFault begins a connection, and returns a function that says why a message that ended the
 // connection was refused.
@@ -149,14 +154,14 @@ type sseDialer struct{ *httpDialer }
 
 // open implements dialer.
 func (d sseDialer) open(ctx context.Context) (sdk.Transport, func() error, error) {
-	return &sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.clientUntil(ctx), MaxEventSize: d.maxMessage}, d.trackFault(), nil
+	return &sdk.SSEClientTransport{Endpoint: d.endpoint, HTTPClient: d.clientUntil(ctx), MaxEventSize: packedSize * d.maxMessage}, d.trackFault(), nil
 }
 
-// clientUntil returns a client whose requests end with ctx. The library makes requests that nothing
-// else ends: that for notifications, and those with answers to the server.
+// clientUntil returns a client for one connection, whose requests end with ctx. The library makes requests
+// that nothing else ends: that for notifications, and those with answers to the server.
 func (d *httpDialer) clientUntil(ctx context.Context) *http.Client {
 	client := *d.client
-	client.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+	client.Transport = (&messages{log: d.log}).transport(roundTripper(func(req *http.Request) (*http.Response, error) {
 		bound, cancel := context.WithCancel(req.Context())
 		stop := context.AfterFunc(ctx, cancel)
 		end := func() { stop(); cancel() }
@@ -167,7 +172,7 @@ func (d *httpDialer) clientUntil(ctx context.Context) *http.Client {
 		}
 		resp.Body = boundBody{resp.Body, end}
 		return resp, nil
-	})
+	}), d.maxMessage, d.fault)
 	return &client
 }
 
@@ -193,9 +198,11 @@ func beginEvents(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func isEventStream(resp *http.Response) bool {
+func isEventStream(resp *http.Response) bool { return isMediaType(resp, "text/event-stream") }
+
+func isMediaType(resp *http.Response, want string) bool {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return err == nil && kind == "text/event-stream"
+	return err == nil && kind == want
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -223,7 +230,6 @@ type headerTransport struct {
 	origin  *url.URL
 	headers map[string]string
 	maxBody int64
-	fault   *messageFault
 }
 
 func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -243,11 +249,9 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream := isEventStream(resp)
-	if !stream {
+	if !isEventStream(resp) {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, c.maxBody)
 	}
-	resp.Body = &countedBody{ReadCloser: resp.Body, counter: valueCounter{sse: stream}, fault: c.fault}
 	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Mcp-Session-Id") != "" && mentionsSession(resp) {
 		resp.StatusCode = http.StatusNotFound
 	}

@@ -1,0 +1,289 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"oneclaw/toolgroups"
+)
+
+// messages prepares the messages of a server for the library, which ends the connection, or loses a whole
+// result, for one part that it cannot decode, and keeps numbers as float64. The results that this package
+// decodes itself travel through the library as a text.
+type messages struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	calls map[int64]string // methods of the calls without an answer
+}
+
+// maxCalls bounds the calls that may still be answered.
+const maxCalls = 1000
+
+// noteSent notes the method of a call that is sent, and returns its id; ok is false for other messages.
+func (m *messages) noteSent(message []byte) (id int64, ok bool) {
+	var call struct {
+		ID     *int64 `json:"id"`
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(message, &call) != nil || call.ID == nil || call.Method == "" {
+		return 0, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calls == nil {
+		m.calls = map[int64]string{}
+	}
+	m.calls[*call.ID] = call.Method
+	delete(m.calls, *call.ID-maxCalls)
+	return *call.ID, true
+}
+
+// take returns the method of a call that is answered.
+func (m *messages) take(id int64) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	method := m.calls[id]
+	delete(m.calls, id)
+	return method
+}
+
+// receive returns the messages in a server's data, one or a list, each on one line. Other data is skipped:
+// programs write their logs where their messages belong.
+func (m *messages) receive(data []byte) (out [][]byte) {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	list := []json.RawMessage{data}
+	if len(data) > 0 && data[0] == '[' {
+		if json.Unmarshal(data, &list) != nil {
+			list = nil
+		}
+	}
+	for _, one := range list {
+		if message := m.prepare(one); message != nil {
+			out = append(out, message)
+		}
+	}
+	if len(out) < len(list) && len(data) > 0 {
+		m.log.Debug("skipped what an MCP server has sent that is no message", "bytes", len(data))
+	}
+	return out
+}
+
+// prepare returns a message for the library, or nil.
+func (m *messages) prepare(data json.RawMessage) []byte {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil || !isMessage(fields) {
+		return nil
+	}
+	if method, ok := fields["method"]; ok {
+		id, given := fields["id"]
+		if method[0] != '"' || given && strings.IndexByte(`"-0123456789n`, id[0]) < 0 {
+			return nil
+		}
+		return oneLine(data)
+	}
+	id, ok := answeredID(fields["id"])
+	if !ok {
+		return nil
+	}
+	method := m.take(id)
+	if fault, ok := fields["error"]; ok && string(fault) != "null" {
+		return encodeAnswer(id, nil, readError(fault))
+	}
+	result, ok := fields["result"]
+	if !ok {
+		result = json.RawMessage("{}")
+	}
+	return encodeAnswer(id, prepareResult(method, result), nil)
+}
+
+func isMessage(fields map[string]json.RawMessage) bool { return string(fields["jsonrpc"]) == `"2.0"` }
+
+// oneLine returns JSON without line breaks.
+func oneLine(data []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, data)
+}
+
+// answeredID returns the id of the call that an answer belongs to. The ids of this client are whole numbers,
+// which some servers send back as texts.
+func answeredID(raw json.RawMessage) (int64, bool) {
+	text := string(raw)
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) != nil {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(strings.TrimSuffix(text, ".0"), 10, 64)
+	return id, err == nil
+}
+
+// encodeAnswer encodes an answer to a call. A result that is not valid JSON does not reach it.
+func encodeAnswer(id int64, result any, fault *jsonrpc.Error) []byte {
+	if raw, ok := result.(*jsonrpc.Error); ok {
+		result, fault = nil, raw
+	}
+	answer := struct {
+		Version string         `json:"jsonrpc"`
+		ID      int64          `json:"id"`
+		Result  any            `json:"result,omitempty"`
+		Error   *jsonrpc.Error `json:"error,omitempty"`
+	}{"2.0", id, result, fault}
+	data, err := toolgroups.EncodeJSON(answer)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// readError reads an error, also one that lacks a code or is only a text.
+func readError(raw json.RawMessage) *jsonrpc.Error {
+	fields := objectFields(raw)
+	fault := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: textOf(raw), Data: fields["data"]}
+	if code, ok := answeredID(fields["code"]); ok {
+		fault.Code = code
+	}
+	if message, ok := fields["message"]; ok {
+		fault.Message = textOf(message)
+	}
+	return fault
+}
+
+// objectFields returns the members of a JSON object; nil if it is none.
+func objectFields(raw json.RawMessage) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// textOf returns the text of a JSON string, or other JSON as it is; "" for null.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return strings.ToValidUTF8(string(raw), "\uFFFD")
+}
+
+// stringOf returns the text of a JSON string; "" for everything else.
+func stringOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// prepareResult returns a result that the library can decode, or an error.
+func prepareResult(method string, raw json.RawMessage) any {
+	switch method {
+	case "tools/call":
+		return packCallResult(raw)
+	case "tools/list":
+		return packTools(raw)
+	case "initialize":
+		return withoutUnreadable(raw, func() any { return &sdk.InitializeResult{} })
+	case "server/discover":
+		return withoutUnreadable(raw, func() any { return &sdk.DiscoverResult{} })
+	}
+	return raw
+}
+
+// withoutUnreadable returns an object without the members that cannot be decoded.
+func withoutUnreadable(raw json.RawMessage, empty func() any) any {
+	fields := objectFields(raw)
+	for name, value := range fields {
+		one, err := json.Marshal(map[string]json.RawMessage{name: value})
+		if err != nil || json.Unmarshal(one, empty()) != nil {
+			delete(fields, name)
+		}
+	}
+	if fields == nil {
+		return raw
+	}
+	return fields
+}
+
+// packCallResult packs the result of a call. What the library handles itself is left beside it.
+func packCallResult(raw json.RawMessage) any {
+	fields := objectFields(raw)
+	packed := map[string]any{"content": []any{}, "structuredContent": strings.ToValidUTF8(string(raw), "\uFFFD")}
+	for _, name := range []string{"resultType", "inputRequests", "requestState"} {
+		if value, ok := fields[name]; ok {
+			packed[name] = value
+		}
+	}
+	data, err := toolgroups.EncodeJSON(packed)
+	if err != nil || len(packed) > 2 && json.Unmarshal(data, &sdk.CallToolResult{}) != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it asked for something that cannot be read"}
+	}
+	return json.RawMessage(data)
+}
+
+// unpackCallResult returns the result of a call as the server sent it.
+func unpackCallResult(res *sdk.CallToolResult) json.RawMessage {
+	text, _ := res.StructuredContent.(string)
+	return json.RawMessage(text)
+}
+
+// maxPackedDepth bounds the nesting of a schema that the library sees.
+const maxPackedDepth = 100
+
+// packTools packs a page of a list of tools, each in its description. The library needs their names, and
+// their schemas for headers.
+func packTools(raw json.RawMessage) any {
+	fields := objectFields(raw)
+	page := struct {
+		Tools      []any  `json:"tools"`
+		NextCursor string `json:"nextCursor,omitempty"`
+	}{[]any{}, stringOf(fields["nextCursor"])}
+	var tools []json.RawMessage
+	_ = json.Unmarshal(fields["tools"], &tools) // something else is no tool
+	for _, one := range tools {
+		own := objectFields(one)
+		schema := own["inputSchema"]
+		if objectFields(schema) == nil || depthOf(schema) > maxPackedDepth {
+			schema = json.RawMessage("{}")
+		}
+		page.Tools = append(page.Tools, map[string]any{
+			"name": stringOf(own["name"]), "description": strings.ToValidUTF8(string(one), "\uFFFD"), "inputSchema": schema,
+		})
+	}
+	return page
+}
+
+// unpackTool returns the members of a tool as the server sent it.
+func unpackTool(t *sdk.Tool) map[string]json.RawMessage {
+	return objectFields(json.RawMessage(t.Description))
+}
+
+// depthOf returns how deep valid JSON is nested.
+func depthOf(raw json.RawMessage) (deepest int) {
+	depth, inString := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
