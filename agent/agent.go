@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"oneclaw/internal/cache"
 	"oneclaw/toolgroups"
 )
 
@@ -38,6 +39,8 @@ type Agent struct {
 	cfg      Config
 	log      *slog.Logger
 	parallel int
+	// refused holds the groups of tools that a model's server does not accept, after the model's name.
+	refused *cache.Cache[string, struct{}]
 }
 
 // New returns an agent.
@@ -45,7 +48,7 @@ func New(cfg Config) *Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), parallel: maxParallel}
+	return &Agent{cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), parallel: maxParallel, refused: cache.New[string, struct{}](maxModels)}
 }
 
 // errStopped is returned when the consumer has stopped the iteration.

@@ -405,19 +405,24 @@ func clipLines(text string, limit int) string {
 }
 
 // prompt returns the system prompt of the next request. If the last window does not show the whole
-// conversation, it adds a note at the end. In this case, or if the model refused a larger request, it calls
-// the turn's OnCut.
-func (r *run) prompt(round int, refused bool) string {
-	system, incomplete := r.systemPrompt(), r.omitted > 0 || r.turn.Incomplete
-	if r.turn.OnCut != nil && (incomplete || refused) {
-		c := Cut{Round: round, Omitted: r.omitted}
-		if refused {
-			c.ContextTokens = (r.windowLimit + r.round.Tokens() + len(system)/BytesPerToken) * 100 / requestShare
-		}
-		r.turn.OnCut(c)
-	}
-	if !incomplete {
+// conversation, it adds a note at the end.
+func (r *run) prompt() string {
+	system := r.systemPrompt()
+	if r.omitted == 0 && !r.turn.Incomplete {
 		return system
 	}
 	return toolgroups.JoinPrompt(system, strings.TrimSpace(noteIncomplete+"\n\n"+r.loadedGroupsNote()))
+}
+
+// reportCut calls the turn's OnCut if the last window does not show the whole conversation, or if the model
+// refused a larger request.
+func (r *run) reportCut(round int, refused bool) {
+	if r.turn.OnCut == nil || r.omitted == 0 && !r.turn.Incomplete && !refused {
+		return
+	}
+	c := Cut{Round: round, Omitted: r.omitted}
+	if refused {
+		c.ContextTokens = (r.windowLimit + r.round.Tokens() + len(r.systemPrompt())/BytesPerToken) * 100 / requestShare
+	}
+	r.turn.OnCut(c)
 }

@@ -93,7 +93,9 @@ type Reply struct {
 	// Truncated is set if the reply was cut off, at the model's output limit or, if Filtered is set, by the
 	// provider's filter.
 	Truncated, Filtered bool
-	Usage               Usage
+	// LeftOut are the names of tools that were not sent, because the model's server refuses them.
+	LeftOut []string
+	Usage   Usage
 	// Model is the name that the provider reports.
 	Model string
 }
@@ -136,7 +138,10 @@ type ModelError struct {
 	// Remedy is shown to an administrator if Kind is [KindAuth]: whose key was refused, and where to
 	// set another.
 	Remedy string
-	Err    error
+	// Filtered is set if the provider's content filter refused the request, AboutTools if the refusal is
+	// about a tool.
+	Filtered, AboutTools bool
+	Err                  error
 }
 
 // Error returns the text for the log.

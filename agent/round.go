@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -63,6 +64,9 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		}
 		return false, err
 	}
+	if len(reply.LeftOut) > 0 && r.turn.OnLeftOut != nil {
+		r.turn.OnLeftOut(reply.LeftOut)
+	}
 	m := r.assistantMessage(reply)
 	return m.Final, r.emit(m)
 }
@@ -106,7 +110,12 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// complete sends one request, and retries with smaller windows if it overflows the model's context.
+// maxHalved bounds how often the window of a refused request is halved.
+const maxHalved = 2
+
+// complete sends one request. If it overflows the model's context, or may do so, it retries with smaller
+// windows. If it is rejected for another reason, it retries without the groups of tools, the last one first: one
+// tool that a server does not accept must not silence the chat.
 func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, error) {
 	req := Request{
 		Messages:    r.window(nudge),
@@ -121,23 +130,120 @@ func (r *run) complete(ctx context.Context, round int, nudge string) (Reply, err
 	if len(ShownPictures(req.Messages)) > 0 {
 		req.ReadFile = r.turn.ReadFile
 	}
-	req.System = r.prompt(round, false)
-	for halved := 0; ; halved++ {
+	leftOut := r.withoutRefusedGroups(&req)
+	req.System = r.prompt()
+	tried, isSmaller := "", false
+	for halved := 0; ; {
 		reply, err := r.sendRequest(ctx, req)
 		var failure *ModelError
-		if halved == 2 || !errors.As(err, &failure) || failure.Kind != KindOverflow {
+		if err == nil {
+			r.rememberRefused(tried)
+		}
+		if err == nil || !errors.As(err, &failure) {
+			r.reportCut(round, isSmaller)
+			reply.LeftOut = append(leftOut, reply.LeftOut...)
 			return reply, err
 		}
-		size := EstimateTokens(req.Messages)
-		r.windowLimit = max(1, size/2)
-		req.Messages = r.window(nudge)
-		if EstimateTokens(req.Messages) >= size {
+		group := lastGroup(req.Tools)
+		if halved < maxHalved && r.mayOverflow(failure, &req) && (group == "" || !failure.AboutTools) && r.halve(&req, nudge) {
+			halved, isSmaller = halved+1, true
+			req.System = r.prompt()
+			continue
+		}
+		if failure.Kind != KindRejected {
+			r.reportCut(round, isSmaller)
+		}
+		if group == "" || !mayRefuseTools(failure) {
 			return reply, err
 		}
-		req.System = r.prompt(round, true)
-		r.agent.log.Warn("window halved because the model refused the request", "session", r.turn.Scope.Session,
-			"before", size, "after", EstimateTokens(req.Messages))
+		if isSmaller { // the size was not the cause
+			halved, isSmaller, r.windowLimit = maxHalved, false, 0
+			req.Messages = r.window(nudge)
+			req.System = r.prompt()
+		}
+		r.agent.log.Warn("request refused, retrying without a group of tools", "session", r.turn.Scope.Session, "group", group, "err", err)
+		tried = group
+		leftOut = append(leftOut, dropGroup(&req, group)...)
 	}
+}
+
+// halve halves the window of a request. It returns false if that leaves nothing out.
+func (r *run) halve(req *Request, nudge string) bool {
+	size := EstimateTokens(req.Messages)
+	r.windowLimit = max(1, size/2)
+	req.Messages = r.window(nudge)
+	if EstimateTokens(req.Messages) >= size {
+		return false
+	}
+	r.agent.log.Warn("window halved because the model refused the request", "session", r.turn.Scope.Session,
+		"before", size, "after", EstimateTokens(req.Messages))
+	return true
+}
+
+// guessedContext is the context size of a model of which none is known: Ollama's default.
+const guessedContext = 4096
+
+// mayOverflow reports whether a request may have been refused because it is too large. Servers say so in many
+// words, but a request that takes half of the context, or more, is what they say it about.
+func (r *run) mayOverflow(failure *ModelError, req *Request) bool {
+	if failure.Kind == KindOverflow {
+		return true
+	}
+	return mayRefuseTools(failure) &&
+		2*req.EstimateTokens() >= cmp.Or(r.contextSize(), guessedContext)
+}
+
+// mayRefuseTools reports whether a request may have been refused for one of its tools.
+func mayRefuseTools(failure *ModelError) bool {
+	return failure.Kind == KindRejected && !failure.Filtered && !isMisdirected(failure)
+}
+
+// isMisdirected reports whether a request was refused for the model's name or the address.
+func isMisdirected(failure *ModelError) bool { return failure.Status == 404 || failure.Status == 405 }
+
+// lastGroup returns the last group that has tools in an array; "" if none has.
+func lastGroup(tools []toolgroups.Tool) string {
+	for i := len(tools) - 1; i >= 0; i-- {
+		if tools[i].Group != "" {
+			return tools[i].Group
+		}
+	}
+	return ""
+}
+
+// dropGroup removes the tools of a group from a request, and returns their names.
+func dropGroup(req *Request, group string) (names []string) {
+	var kept []toolgroups.Tool
+	for i := range req.Tools {
+		if req.Tools[i].Group == group {
+			names = append(names, req.Tools[i].Name)
+		} else {
+			kept = append(kept, req.Tools[i])
+		}
+	}
+	req.Tools = kept
+	return names
+}
+
+// refusedFor is how long a group is left out of requests to a model that accepted a request only without it.
+const refusedFor = time.Hour
+
+// rememberRefused remembers that a model accepted a request only without a group; "" for none.
+func (r *run) rememberRefused(group string) {
+	if group != "" {
+		r.agent.refused.Put(ProfileOf(r.model).Name+"\n"+group, struct{}{}, refusedFor)
+	}
+}
+
+// withoutRefusedGroups removes the groups that the model's server does not accept, and returns the names of
+// their tools.
+func (r *run) withoutRefusedGroups(req *Request) (names []string) {
+	for _, group := range r.turn.Set.Loaded() {
+		if r.agent.refused.Has(ProfileOf(r.model).Name + "\n" + group) {
+			names = append(names, dropGroup(req, group)...)
+		}
+	}
+	return names
 }
 
 // systemPrompt returns the system prompt, the static part first so that it can be cached.

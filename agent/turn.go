@@ -65,9 +65,12 @@ type Turn struct {
 	// the answer. It runs in the goroutine of the call; functions that it passes to inTurn run in the
 	// goroutine that iterates.
 	Ask func(ctx context.Context, call toolgroups.Call, q toolgroups.Question, inTurn InTurn) (toolgroups.Answer, error)
-	// OnCut, if not nil, is called before a request that does not contain the whole history. It runs in
+	// OnCut, if not nil, is called after a request that did not contain the whole history. It runs in
 	// the goroutine that iterates.
 	OnCut func(Cut)
+	// OnLeftOut, if not nil, is called with the names of tools that a request left out because the model's
+	// server refuses them. It runs in the goroutine that iterates.
+	OnLeftOut func(tools []string)
 	// Observe, if not nil, receives events: best effort, never stored, from several goroutines.
 	Observe func(Event)
 }

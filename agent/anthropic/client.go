@@ -101,6 +101,8 @@ func (c *Client) Profile() agent.Profile {
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	q := c.quirksFor(req.CacheKey)
 	known, streamed := q, false
+	offer := c.cfg.ModelCache.Offer(c.origin, req.Tools)
+	req.Tools = offer.Tools
 	var failed agent.Usage // of the attempts that failed
 	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
 		if streamed {
@@ -112,6 +114,11 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		}
 		return fault
 	}, func(fault *provider.Fault) bool {
+		if sent := c.encodeTools(req.Tools); offer.LeaveOut(fault, wireNames(sent)) {
+			c.cfg.Logger.Warn("tools left out because the model's server refuses them", "model", c.cfg.Model, "tools", offer.Left(), "err", fault.Failure)
+			req.Tools = offer.Tools
+			return true
+		}
 		better := q.learn(fault, c.effort(req.Effort, q))
 		if better == q {
 			c.cfg.ModelCache.LearnLimit(c.origin, fault)
@@ -127,6 +134,9 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	if q != known {
 		c.saveQuirks(req.CacheKey, q)
 	}
+	c.cfg.ModelCache.Remember(c.origin, offer)
+	reply.LeftOut = offer.Left()
+	provider.RestoreNames(reply.Calls, c.cfg.ModelCache.Renamed(provider.FamilyClaude, req.Tools))
 	reply.Usage = failed.Plus(reply.Usage)
 	return reply, nil
 }

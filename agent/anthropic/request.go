@@ -27,11 +27,11 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 	if n := facts.ContextTokens.Value; n > 0 {
 		r.MaxTokens = min(r.MaxTokens, max(n/8, 1024))
 	}
-	r.Tools = encodeTools(req.Tools)
+	r.Tools = c.encodeTools(req.Tools)
 	if strings.TrimSpace(req.System) != "" {
 		r.System = []content{textBlock(req.System)}
 	}
-	e := encoder{client: c, quirks: q, tools: req.Tools, ids: provider.CallIDs{Seen: map[string]struct{}{}}, noVision: true}
+	e := encoder{client: c, quirks: q, tools: req.Tools, ids: provider.CallIDs{Seen: map[string]struct{}{}}, noVision: true, renamed: c.cfg.ModelCache.Renamed(provider.FamilyClaude, req.Tools)}
 	if !q.noVision && !facts.Sees.No() {
 		e.pictures, e.noVision = provider.ReadPictures(req, func(file string, err error) {
 			c.cfg.Logger.Warn("picture left out of a model request", "model", c.cfg.Model, "file", file, "err", err)
@@ -48,12 +48,12 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 
 // encodeTools builds the tools array. If some tools are deferred, the provider's search tool precedes
 // them.
-func encodeTools(tools []toolgroups.Tool) []tool {
+func (c *Client) encodeTools(tools []toolgroups.Tool) []tool {
 	var open, deferred []tool
 	for i := range tools {
 		t := tool{
 			Name: tools[i].Name, Description: tools[i].Description, Deferred: tools[i].Deferred,
-			Schema: provider.ClaudeSchema(tools[i].Schema()),
+			Schema: c.cfg.ModelCache.Parameters(provider.FamilyClaude, &tools[i]).Schema,
 		}
 		if t.Deferred {
 			deferred = append(deferred, t)
@@ -65,6 +65,15 @@ func encodeTools(tools []toolgroups.Tool) []tool {
 		open = append(open, tool{Type: "tool_search_tool_bm25_20251119", Name: "tool_search_tool_bm25"})
 	}
 	return append(open, deferred...)
+}
+
+// wireNames returns the names of the tools as they are sent.
+func wireNames(tools []tool) []string {
+	names := make([]string, len(tools))
+	for i := range tools {
+		names[i] = tools[i].Name
+	}
+	return names
 }
 
 // textBlock returns a text block.
@@ -95,6 +104,8 @@ type encoder struct {
 	quirks quirks
 	tools  []toolgroups.Tool
 	ids    provider.CallIDs
+	// renamed holds the parameters of the tools of which properties were renamed, by the name of the tool.
+	renamed map[string]provider.Parameters
 	// pictures holds the pictures by the index of their message. noVision is set if the model does not
 	// accept pictures, or the request has no ReadFile for its pictures.
 	pictures map[int][]provider.Picture
@@ -158,7 +169,7 @@ func (e *encoder) addReply(m *agent.Message, inTurn bool) {
 			c := &m.Calls[called]
 			called++
 			e.addBlock(roleAssistant, content{
-				Type: blockToolUse, ID: e.ids.AddCall(c.ID), Name: provider.ValidFunctionName(c.Name), Input: json.RawMessage(provider.ValidArguments(c.Arguments)),
+				Type: blockToolUse, ID: e.ids.AddCall(c.ID), Name: provider.ValidFunctionName(c.Name), Input: json.RawMessage(provider.ValidArguments(e.renamed[c.Name].SentNames(c.Arguments))),
 			})
 		}
 	}

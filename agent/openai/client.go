@@ -138,6 +138,8 @@ func (c *Client) Profile() agent.Profile {
 func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	q := c.currentQuirks()
 	known, streamed := q, false
+	offer := c.cfg.ModelCache.Offer(c.origin, req.Tools)
+	req.Tools = offer.Tools
 	body, pictures := c.encode(req, q)
 	var failed agent.Usage // of the attempts that failed
 	err = c.cfg.Retry.Repeat(ctx, c.cfg.Logger.With("model", c.cfg.Model), func() (fault *provider.Fault) {
@@ -150,7 +152,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		}
 		return fault
 	}, func(fault *provider.Fault) bool {
-		again, better := c.adaptRequest(&req, q, fault, pictures)
+		again, better := c.adaptRequest(&req, q, fault, pictures, offer)
 		if again {
 			q = better
 			body, pictures = c.encode(req, q)
@@ -165,6 +167,9 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	if q != known {
 		c.cfg.ModelCache.SetQuirks(c.origin, q)
 	}
+	c.cfg.ModelCache.Remember(c.origin, offer)
+	reply.LeftOut = offer.Left()
+	provider.RestoreNames(reply.Calls, c.cfg.ModelCache.Renamed(q.family, req.Tools))
 	if failed != (agent.Usage{}) && reply.Usage == (agent.Usage{}) { // the server reports nothing
 		reply.Usage = agent.Usage{Input: req.EstimateTokens(), Output: agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})}
 	}
@@ -172,9 +177,20 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	return reply, nil
 }
 
-// adaptRequest changes a refused request into one that may succeed. It applies the change that the
-// refusal suggests, or else removes pictures, because an answer to the text alone is better than none.
-func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, pictures bool) (again bool, better quirks) {
+// adaptRequest changes a refused request into one that may succeed. It leaves out the tools that the refusal
+// names, or applies the change that it suggests, or else removes pictures, because an answer to the text alone
+// is better than none.
+func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, pictures bool, offer *provider.Offer) (again bool, better quirks) {
+	if family := refusingFamily(f); len(req.Tools) > 0 && family != provider.FamilyOther && family != q.family && c.cfg.Dialect == DialectOpenAI {
+		q.family = family
+		c.cfg.Logger.Info("schemas of tools adapted after a refusal", "model", c.cfg.Model, "err", f.Failure)
+		return true, q
+	}
+	if offer.LeaveOut(f, provider.ToolNames(req.Tools)) {
+		c.cfg.Logger.Warn("tools left out because the model's server refuses them", "model", c.cfg.Model, "tools", offer.Left(), "err", f.Failure)
+		req.Tools = offer.Tools
+		return true, q
+	}
 	better = q.learn(f, c.effort(req.Effort, q), c.temperature(req, q))
 	if c.cfg.API == APIChat {
 		better.useResponses = false

@@ -97,27 +97,51 @@ func TestGeminiSignatures(t *testing.T) {
 }
 
 func TestSchemas(t *testing.T) {
-	const odd = `{"type":"object","$schema":"x","additionalProperties":false,"properties":{` +
+	const odd = `{"type":"object","additionalProperties":false,"properties":{` +
 		`"a":{"type":["string","null"],"format":"uri","default":"x"},"n":{"type":"integer","enum":[1,2]},"c":{"const":"x"},` +
-		`"l":{"type":"array"},"o":{"oneOf":[{"type":"string"},{"type":"object","properties":{"z":true}}]},"e":{"type":"string","enum":["<a>","b"]}},` +
-		`"required":["a"],"anyOf":[{"required":["a"]}]}`
+		`"l":{"type":"array","items":{}},"o":{"oneOf":[{"type":"string"},{"type":"object","properties":{"z":{}}}]},"e":{"type":"string","enum":["<a>","b"]}},` +
+		`"required":["a"]}`
+	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
 	for name, tc := range map[string]struct {
-		dialect openai.Dialect
-		schema  string
-		want    string
+		cfg    openai.Config
+		schema string
+		want   string
 	}{
 		"gemini": {
-			openai.DialectGemini, odd,
-			`{"anyOf":[{"type":"object"}],"properties":{"a":{"nullable":true,"type":"string"},"c":{"enum":["x"],"type":"string"},` +
-				`"e":{"enum":["<a>","b"],"type":"string"},"l":{"items":{"type":"string"},"type":"array"},"n":{"type":"integer"},` +
-				`"o":{"anyOf":[{"type":"string"},{"properties":{"z":{"type":"string"}},"type":"object"}]}},"required":["a"],"type":"object"}`,
+			openai.Config{Dialect: openai.DialectGemini}, strings.Replace(odd, `"required"`, `"$schema":"x","anyOf":[{"required":["a"]}],"required"`, 1),
+			`{"properties":{"a":{"nullable":true,"type":"string"},"c":{"enum":["x"],"type":"string"},` +
+				`"e":{"enum":["<a>","b"],"type":"string"},"l":{"items":` + anything + `,"type":"array"},"n":{"description":"One of 1,2.","type":"integer"},` +
+				`"o":{"anyOf":[{"type":"string"},{"properties":{"z":` + anything + `},"type":"object"}]}},"required":["a"],"type":"object"}`,
 		},
-		"anthropic":            {openai.DialectAnthropic, `{"type":"object","oneOf":[],"properties":{"a":{"anyOf":[{"type":"null"}]}}}`, `{"properties":{"a":{"anyOf":[{"type":"null"}]}},"type":"object"}`},
-		"anthropic, plain":     {openai.DialectAnthropic, `{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`},
-		"openai takes it all":  {openai.DialectOpenAI, odd, odd},
-		"gemini, no parameter": {openai.DialectGemini, `{"type":"object","properties":{}}`, `{"properties":{},"type":"object"}`},
+		"anthropic":            {openai.Config{Dialect: openai.DialectAnthropic}, `{"type":"object","oneOf":[],"properties":{"a":{"anyOf":[{"type":"null"}]}}}`, `{"properties":{"a":{"anyOf":[{"type":"null"}]}},"type":"object"}`},
+		"anthropic, plain":     {openai.Config{Dialect: openai.DialectAnthropic}, `{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`},
+		"openai takes it all":  {openai.Config{}, odd, odd},
+		"gemini, no parameter": {openai.Config{Dialect: openai.DialectGemini}, `{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`},
+		"gemini, a reference to a definition that contains itself": {
+			openai.Config{Model: "google/gemini-3-pro"},
+			`{"type":"object","properties":{"issue":{"$ref":"#/$defs/Issue","description":"D"},"both":{"allOf":[{"$ref":"#/$defs/Label"},{"properties":{"n":{"type":["string","number"]}}}]}},` +
+				`"$defs":{"Issue":{"type":"object","properties":{"labels":{"type":"array","items":{"$ref":"#/$defs/Label"}},"parent":{"anyOf":[{"$ref":"#/$defs/Issue"},{"type":"null"}]}},"required":["labels"]},` +
+				`"Label":{"type":"object","properties":{"name":{"type":"string","enum":["bug","",null]}}}}}`,
+			`{"properties":{"both":{"properties":{"n":{"anyOf":[{"type":"string"},{"type":"number"}]},"name":{"enum":["bug"],"type":"string"}},"type":"object"},` +
+				`"issue":{"description":"D","properties":{"labels":{"items":` + label + `,"type":"array"},"parent":{"nullable":true,"properties":{"labels":{"items":` + label + `,"type":"array"},` +
+				`"parent":{"nullable":true,"properties":{"labels":{"items":` + label + `,"type":"array"},"parent":{"nullable":true,"type":"object"}},"required":["labels"],"type":"object"}},"required":["labels"],"type":"object"}},` +
+				`"required":["labels"],"type":"object"}},"type":"object"}`,
+		},
+		"gemini, a pair": {
+			openai.Config{Model: "gemini-3-pro"}, `{"type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"minItems":2},"big":{"type":"integer","maximum":725653563933458433}}}`,
+			`{"properties":{"big":{"maximum":725653563933458433,"type":"integer"},"p":{"items":{"anyOf":[{"type":"string"},{"type":"integer"}]},"minItems":2,"type":"array"}},"type":"object"}`,
+		},
+		"kimi, no type": {
+			openai.Config{Model: "kimi-k2.6"}, `{"type":"object","properties":{"mode":{"enum":["a","b"]},"u":{"type":"string","anyOf":[{"minLength":1},{"enum":["x"]}]}},"required":["mode","gone"]}`,
+			`{"properties":{"mode":{"enum":["a","b"],"type":"string"},"u":{"anyOf":[{"minLength":1,"type":"string"},{"enum":["x"],"type":"string"}]}},"required":["mode"],"type":"object"}`,
+		},
+		"claude, draft 4 and the names of Twilio": {
+			openai.Config{Model: "anthropic/claude-sonnet-5"},
+			`{"type":"object","properties":{"n":{"type":"number","minimum":0,"exclusiveMinimum":true},"StartTime<":{"type":"string"},"StartTime_":{"type":"string"},"t":{"type":"array","items":[{"type":"string"},{"type":"int"}]}},"required":["StartTime<","StartTime<"]}`,
+			`{"properties":{"StartTime_":{"type":"string"},"StartTime__2":{"description":"(StartTime<)","type":"string"},"n":{"exclusiveMinimum":0,"type":"number"},"t":{"items":{},"prefixItems":[{"type":"string"},{"type":"integer"}],"type":"array"}},"required":["StartTime__2"],"type":"object"}`,
+		},
 	} {
-		body := sent(t, openai.Config{Dialect: tc.dialect}, agent.Request{
+		body := sent(t, tc.cfg, agent.Request{
 			Messages: question().Messages, Tools: []toolgroups.Tool{{Name: "t", Description: "d", Parameters: json.RawMessage(tc.schema)}},
 		})
 		want := `[{"type":"function","function":{"name":"t","description":"d","parameters":` + tc.want + `}}]`
@@ -126,6 +150,9 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 }
+
+// label is what Gemini is shown of a label in [TestSchemas].
+const label = `{"properties":{"name":{"enum":["bug"],"type":"string"}},"type":"object"}`
 
 func TestListModels(t *testing.T) {
 	list := func(dialect openai.Dialect, base string, a answer) ([]openai.ModelInfo, *http.Request, error) {

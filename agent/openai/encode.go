@@ -13,6 +13,8 @@ type encoder struct {
 	buf      []byte
 	pictures pictureSet
 	ids      provider.CallIDs
+	// renamed holds the parameters of the tools of which properties were renamed, by the name of the tool.
+	renamed map[string]provider.Parameters
 	// lastRole is the role of the last message, "item" for another item, or empty before the first.
 	lastRole string
 }
@@ -109,7 +111,7 @@ func (e *encoder) writeReply(m *agent.Message, back replay, inTurn bool) {
 		e.writeField("id", e.ids.AddCall(m.Calls[i].ID))
 		e.writeRaw(`,"function":{"name":`)
 		e.buf = provider.AppendString(e.buf, provider.ValidFunctionName(m.Calls[i].Name))
-		e.writeField("arguments", provider.ValidArguments(m.Calls[i].Arguments))
+		e.writeField("arguments", e.arguments(&m.Calls[i]))
 		e.writeRaw(`}`)
 		if !e.quirks.dropsReasoning {
 			e.writeRaw(back.extraContent(i, inTurn && e.quirks.needsSignatures))
@@ -121,6 +123,11 @@ func (e *encoder) writeReply(m *agent.Message, back replay, inTurn bool) {
 	}
 	e.writeReasoning(back, inTurn)
 	e.writeRaw(`}`)
+}
+
+// arguments returns the arguments of a call as the model wrote them, if they are valid.
+func (e *encoder) arguments(c *agent.Call) string {
+	return provider.ValidArguments(e.renamed[c.Name].SentNames(c.Arguments))
 }
 
 // writeOutput writes a reply for the Responses API. Within the current turn, the items are in their
@@ -147,7 +154,7 @@ func (e *encoder) writeOutput(m *agent.Message, back replay) {
 			e.openItem(itemCall)
 			e.writeField("call_id", e.ids.AddCall(c.ID))
 			e.writeField("name", provider.ValidFunctionName(c.Name))
-			e.writeField("arguments", provider.ValidArguments(c.Arguments))
+			e.writeField("arguments", e.arguments(c))
 			e.writeRaw(`}`)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 // quirks are a server's deviations from the API. They are implied by its address or the model's name, or
 // learned from refusals.
 type quirks struct {
+	// family is the family of models whose schemas the server accepts.
+	family provider.Family
 	// useResponses: use the Responses API.
 	useResponses bool
 	// idRule is the required form of call ids. uniqueIDs: each id may occur only once.
@@ -51,6 +53,7 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 		return slices.ContainsFunc(domains, func(d string) bool { return host == d || strings.HasSuffix(host, "."+d) })
 	}
 	q := quirks{
+		family:         familyOf(cfg),
 		keepsReasoning: at("deepseek.com", "moonshot.ai", "moonshot.cn", "kimi.com"),
 		needsDetails:   at("openrouter.ai") && geminiSigned.MatchString(model),
 	}
@@ -89,6 +92,28 @@ var refusalQuirks = []struct {
 		[][]string{{"reasoning_content"}, {"reasoning_details"}, {"'reasoning'"}, {".reasoning:"}, {`"reasoning"`}, {"extra_content"}, {`"thinking"`}},
 		func(q *quirks, _ refusal) { q.dropsReasoning = true },
 	},
+}
+
+// familyWords are phrases in refusals of schemas, by the family whose servers write them: Kimi, Claude, Gemini.
+var familyWords = []struct {
+	family provider.Family
+	words  []string
+}{
+	{provider.FamilyKimi, []string{"moonshot flavored json schema"}},
+	{provider.FamilyClaude, []string{"property keys should match pattern", "json schema draft 2020-12", "custom.input_schema"}},
+	{provider.FamilyGemini, []string{"function_declarations", "generatecontentrequest", "functiondeclaration"}},
+}
+
+// refusingFamily returns the family whose servers refuse schemas in the words of a refusal. A gateway's name for
+// a model need not tell it.
+func refusingFamily(f *provider.Fault) provider.Family {
+	text := strings.ToLower(f.Response)
+	for _, known := range familyWords {
+		if slices.ContainsFunc(known.words, func(words string) bool { return strings.Contains(text, words) }) {
+			return known.family
+		}
+	}
+	return provider.FamilyOther
 }
 
 // refusal is the text of a refusal, in lower case, with the reasoning effort and the temperature of the

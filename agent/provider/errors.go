@@ -91,7 +91,10 @@ func NewFault(ctx context.Context, err error, key string) *Fault {
 		cause = fmt.Errorf("%w: %w", ErrFiltered, cause)
 	}
 	return &Fault{
-		Failure:   &agent.ModelError{Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: cause},
+		Failure: &agent.ModelError{
+			Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: cause,
+			Filtered: errors.Is(cause, ErrFiltered), AboutTools: kind == agent.KindRejected && isAboutTools(told),
+		},
 		Transient: passing, Response: strings.TrimSpace(told.Text + "\n" + told.Param), maxAttempts: most,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/internal/cache"
+	"oneclaw/toolgroups"
 )
 
 // ModelCache holds what servers report about their models, and what their refusals revealed, for all
@@ -17,6 +18,21 @@ type ModelCache[Quirks any] struct {
 	models *cache.Cache[string, ModelEntry[Quirks]]
 	// asked holds the models whose providers were asked recently.
 	asked *cache.Cache[string, struct{}]
+	// parameters holds adapted schemas, because each request contains all of them.
+	parameters *cache.Cache[schemaKey, Parameters]
+	// refused holds the tools that a model's server has refused.
+	refused *cache.Cache[refusedTool, struct{}]
+}
+
+// schemaKey identifies a schema, which is never changed in place, and the family for which it is adapted.
+type schemaKey struct {
+	family Family
+	schema *byte
+}
+
+// refusedTool identifies a tool that a model's server has refused. A tool whose schema has changed is another.
+type refusedTool struct {
+	model, name, schema string
 }
 
 // ModelEntry holds what is known about one model.
@@ -29,6 +45,8 @@ type ModelEntry[Quirks any] struct {
 const (
 	// MaxModels bounds how many models are cached.
 	MaxModels = 1000
+	// maxSchemas bounds how many adapted schemas, and refused tools, are cached.
+	maxSchemas = 4000
 	// ModelTTL is how long a model is cached, because servers change.
 	ModelTTL = 24 * time.Hour
 	// failurePause is how long a provider is not asked again after it did not answer, or did not say which
@@ -40,13 +58,51 @@ const (
 
 // NewModelCache returns an empty cache.
 func NewModelCache[Quirks any]() *ModelCache[Quirks] {
-	return &ModelCache[Quirks]{models: cache.New[string, ModelEntry[Quirks]](MaxModels), asked: cache.New[string, struct{}](MaxModels)}
+	return &ModelCache[Quirks]{
+		models: cache.New[string, ModelEntry[Quirks]](MaxModels), asked: cache.New[string, struct{}](MaxModels),
+		parameters: cache.New[schemaKey, Parameters](maxSchemas), refused: cache.New[refusedTool, struct{}](maxSchemas),
+	}
+}
+
+// Parameters returns the parameters of a tool as a family of models accepts them.
+func (k *ModelCache[Quirks]) Parameters(family Family, tool *toolgroups.Tool) Parameters {
+	schema := tool.Schema()
+	key := schemaKey{family, &schema[0]}
+	p, ok := k.parameters.Get(key)
+	if !ok {
+		p = AdaptParameters(family, schema)
+		if len(tool.Parameters) > 0 {
+			k.parameters.Put(key, p, ModelTTL)
+		}
+	}
+	return p
 }
 
 // Get returns what is known about a model.
 func (k *ModelCache[Quirks]) Get(model string) ModelEntry[Quirks] {
 	m, _ := k.models.Get(model)
 	return m
+}
+
+// Renamed returns the parameters of the tools of which properties are renamed, by the name of the tool; nil if
+// there are none.
+func (k *ModelCache[Quirks]) Renamed(family Family, tools []toolgroups.Tool) (renamed map[string]Parameters) {
+	for i := range tools {
+		if p := k.Parameters(family, &tools[i]); p.sent != nil {
+			if renamed == nil {
+				renamed = map[string]Parameters{}
+			}
+			renamed[tools[i].Name] = p
+		}
+	}
+	return renamed
+}
+
+// RestoreNames gives the arguments of calls the tools' own names of properties.
+func RestoreNames(calls []agent.Call, renamed map[string]Parameters) {
+	for i := range calls {
+		calls[i].Arguments = renamed[calls[i].Name].OwnNames(calls[i].Arguments)
+	}
 }
 
 func (k *ModelCache[Quirks]) update(model string, change func(*ModelEntry[Quirks])) {

@@ -48,6 +48,33 @@ const NoticeShortened = "\n\n_The language model refuses a part of our earlier c
 const noticeSmallContext = "\n\n_My model takes only %d tokens at once, and I need 8192, so I may forget what we just said. " +
 	"The operator can change that: `oneclaw doctor` says how._"
 
+// noticeLeftOut follows an answer that was given without tools that the model's server refuses.
+const noticeLeftOut = "\n\n_The language model's server refuses %s, so I answered without %s. All else works as before._"
+
+// maxLeftOut bounds how many of these tools are named.
+const maxLeftOut = 5
+
+// addLeftOutNotice adds [noticeLeftOut] to an answer, unless an earlier answer ends with the same.
+func (c *cutTracker) addLeftOutNotice(h *conversation.History, answer string) string {
+	if len(c.leftOut) == 0 || strings.TrimSpace(answer) == "" {
+		return answer
+	}
+	names, it := slices.Clone(c.leftOut), "them"
+	what := "the tools "
+	if len(names) == 1 {
+		what, it = "the tool ", "it"
+	}
+	more := ""
+	if n := len(names) - maxLeftOut; n > 0 {
+		names, more = names[:maxLeftOut], fmt.Sprintf(" and %d more", n)
+	}
+	notice := fmt.Sprintf(noticeLeftOut, what+codeNames(names)+more, it)
+	if slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return m.Final && strings.Contains(m.Text, notice) }) {
+		return answer
+	}
+	return answer + notice
+}
+
 // addContextNotice adds [noticeSmallContext] to an answer of a model with too small a context.
 func addContextNotice(h *conversation.History, model agent.Model, answer string) string {
 	size := agent.ProfileOf(model).ContextTokens
@@ -69,6 +96,8 @@ func addContextNotice(h *conversation.History, model agent.Model, answer string)
 type cutTracker struct {
 	firstWasCut   bool // the first request left out messages
 	contextTokens int  // context size, as estimated after a refusal
+	// leftOut are the tools that the model's server refuses.
+	leftOut []string
 }
 
 // trackCuts makes a turn record the messages that its requests leave out, and schedules the compaction
@@ -82,6 +111,13 @@ func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Tu
 	turn.OnCut = func(cut agent.Cut) {
 		c.firstWasCut = c.firstWasCut || cut.Round == 1 && (cut.Omitted > 0 || turn.Incomplete)
 		c.contextTokens = cmp.Or(cut.ContextTokens, c.contextTokens)
+	}
+	turn.OnLeftOut = func(tools []string) {
+		for _, name := range tools {
+			if !slices.Contains(c.leftOut, name) {
+				c.leftOut = append(c.leftOut, name)
+			}
+		}
 	}
 	compactor, ok := t.cfg.Agent.(Compactor)
 	if !ok {

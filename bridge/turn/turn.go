@@ -221,7 +221,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			if shortened {
 				m.Text += NoticeShortened
 			}
-			m.Text = addContextNotice(h, persona.Model, m.Text)
+			m.Text = missing.addLeftOutNotice(h, addContextNotice(h, persona.Model, m.Text))
 			answer = m.Text
 			t.learnLater(j, scope, agent.PastCalls(h.Messages))
 			if t.cfg.SpeechFor != nil {
@@ -385,11 +385,11 @@ func (t *Runner) handleEnd(ctx context.Context, j *queue.Run, h *conversation.Hi
 }
 
 // isRefusal reports whether the question itself causes the failure, so that it must not be part of the
-// next request: the provider rejects it, or the answer is too large to store. An unknown model or URL
-// does not count.
+// next request: the provider rejects it, or the answer is too large to store. An unknown model or URL, and a tool
+// that the provider rejects, do not count.
 func isRefusal(err error) bool {
 	if failure, ok := errors.AsType[*agent.ModelError](err); ok {
-		return failure.Kind == agent.KindRejected && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
+		return failure.Kind == agent.KindRejected && !failure.AboutTools && failure.Status != http.StatusNotFound && failure.Status != http.StatusMethodNotAllowed
 	}
 	return errors.Is(err, storage.ErrInvalid)
 }

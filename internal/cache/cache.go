@@ -56,3 +56,6 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	}
 	return e.value, true
 }
+
+// Len returns how many values there are, expired ones included.
+func (c *Cache[K, V]) Len() int { return c.values.Len() }

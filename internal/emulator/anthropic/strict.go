@@ -204,14 +204,8 @@ func (d *messagesRequest) checkDeferred(deferred int) *openai.Error {
 }
 
 func (t *tool) checkSchema(i int) *openai.Error {
-	var schema map[string]any
-	if json.Unmarshal(t.InputSchema, &schema) != nil || schema["type"] != "object" {
-		return invalidRequest("tools.%d.custom.input_schema.type: Field required", i)
-	}
-	for _, key := range []string{"oneOf", "allOf", "anyOf"} {
-		if schema[key] != nil {
-			return invalidRequest("tools.%d.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level", i)
-		}
+	if problem := openai.ClaudeSchemaError(t.InputSchema); problem != "" {
+		return invalidRequest("tools.%d.custom.%s", i, problem)
 	}
 	return nil
 }

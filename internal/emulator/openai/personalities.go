@@ -69,8 +69,11 @@ var profiles = []Profile{
 		FixedTemperature: 1, // hermes #12404
 		// These are the ids of Kimi K2's own tool calls (tool_call_guidance in its model card).
 		MakeCallID: func(seq, n int, name string) string { return fmt.Sprintf("functions.%s:%d", name, seq*10+n) },
-		Overflow:   Error{Status: 400, Message: "Invalid request: Your request exceeded model token limit: {max}"}, // assumed: the wording
-		ModelEntry: `"context_length":{context},"supports_image_in":true,"supports_reasoning":true`,                // assumed: the names
+		// kimi-cli PR 2030, kimi-code #2661
+		SchemaError: kimiSchemaError,
+		BadSchema:   Error{Status: 400, Message: "Invalid request: tools.function.parameters is not a valid moonshot flavored json schema, details: <{problem}>"},
+		Overflow:    Error{Status: 400, Message: "Invalid request: Your request exceeded model token limit: {max}"}, // assumed: the wording
+		ModelEntry:  `"context_length":{context},"supports_image_in":true,"supports_reasoning":true`,                // assumed: the names
 	},
 	{
 		Name: "openrouter-gemini", URL: "https://openrouter.ai/api/v1", Model: "google/gemini-3-pro-preview",
@@ -99,6 +102,9 @@ var profiles = []Profile{
 		UnknownField: Error{Status: 400, Message: `Invalid JSON payload received. Unknown name "{field}" at 'messages[{i}]': Cannot find field.`},
 		// Kilocode PR 11955
 		UndefinedRequired: Error{Status: 400, Message: "* GenerateContentRequest.tools[0].function_declarations[{i}].{path}: property is not defined"},
+		// gemini-cli #13326, voocel/litellm #9
+		SchemaError: geminiSchemaError,
+		BadSchema:   Error{Status: 400, Message: "* GenerateContentRequest.tools[0].function_declarations[{i}].{problem}"},
 		// assumed: the wording of the native API.
 		Overflow: Error{Status: 400, Message: "The input token count ({n}) exceeds the maximum number of tokens allowed ({max})."},
 		// open-webui/computer #224: calls have no index, and their finish reason is that of a text.
@@ -113,7 +119,10 @@ var profiles = []Profile{
 		CallIDPattern:   regexp.MustCompile(`^[a-zA-Z0-9_-]+$`),
 		BadCallID:       Error{Status: 400, Code: "invalid_request_error", Message: "messages.{i}.content.{j}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"},
 		DuplicateCallID: Error{Status: 400, Code: "invalid_request_error", Message: "messages.{i}.content.{j}: `tool_use` ids must be unique"},
-		MakeCallID:      func(seq, n int, _ string) string { return fmt.Sprintf("toolu_%02d%022d", seq, n) },
+		// twilio-labs/mcp #56, kintone/mcp-server #547
+		SchemaError: ClaudeSchemaError,
+		BadSchema:   Error{Status: 400, Code: "invalid_request_error", Message: "tools.{i}.custom.{problem}"},
+		MakeCallID:  func(seq, n int, _ string) string { return fmt.Sprintf("toolu_%02d%022d", seq, n) },
 		// platform.claude.com/docs/en/api/errors: errors in streams, and for a long prompt.
 		EncodeStreamError: anthropicStreamError,
 		Overflow:          Error{Status: 400, Code: "invalid_request_error", Message: "prompt is too long: {n} tokens > {max} maximum"},

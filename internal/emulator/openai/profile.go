@@ -50,6 +50,10 @@ type Profile struct {
 	UserAfterTool Error
 	// UndefinedRequired is the error for a schema that requires an undefined property.
 	UndefinedRequired Error
+	// SchemaError returns why a tool's schema is refused; "" if it is not. BadSchema is the error, with the
+	// reason in place of {problem}, the index of the tool in place of {i}, and its name in place of {name}.
+	SchemaError func(schema json.RawMessage) string
+	BadSchema   Error
 	// NoPictures is the error for pictures.
 	NoPictures Error
 	// NoStreamOptions is the error for stream_options.
@@ -173,6 +177,9 @@ func (p *Profile) checkService(req *Request) *Error {
 	}
 	if isSet(p.NoStreamOptions) && req.IncludeUsage {
 		return newError(p.NoStreamOptions)
+	}
+	if e := p.checkSchemas(req.Tools); e != nil {
+		return e
 	}
 	if isSet(p.UndefinedRequired) {
 		for i, t := range req.Tools {

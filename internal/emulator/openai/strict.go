@@ -76,6 +76,11 @@ func checkSchema(name string, raw json.RawMessage) *Error {
 	if kind := schema["type"]; kind != "object" {
 		return schemaError(name, fmt.Sprintf("schema must be a JSON Schema of 'type: \"object\"', got 'type: %q'", fmt.Sprint(kind)))
 	}
+	for _, keyword := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
+		if schema[keyword] != nil { // google-calendar-mcp #39
+			return schemaError(name, "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level")
+		}
+	}
 	if problem := checkArrays(schema, nil); problem != "" {
 		return schemaError(name, problem)
 	}

@@ -1,0 +1,221 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"oneclaw/agent"
+	"oneclaw/agent/openai"
+	emulator "oneclaw/internal/emulator/openai"
+	"oneclaw/toolgroups"
+)
+
+// oddSchemas are parameters as real servers describe them, each refused by some service (twilio-labs/mcp #56,
+// kintone/mcp-server #547, kimi-code #1610, gemini-cli #13326).
+var oddSchemas = map[string]string{
+	"names of Twilio":        `{"type":"object","properties":{"StartTime<":{"type":"string"},"StartTime>":{"type":"string"},"StartTime":{"type":"string"}}}`,
+	"names of OData":         `{"type":"object","properties":{"$filter":{"type":"string"},"o":{"type":"object","properties":{"a b":{"type":"array","items":{"type":"object","properties":{"ключ":{"type":"string"}},"required":["ключ"]}}}}},"required":["$filter"]}`,
+	"draft 4":                `{"type":"object","properties":{"n":{"type":"number","minimum":1,"exclusiveMinimum":true},"b":{"type":"string","required":true}}}`,
+	"a pair":                 `{"type":"object","properties":{"p":{"type":"array","items":[{"type":"number"},{"type":"number"}],"additionalItems":false}}}`,
+	"a pair of 2020-12":      `{"type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"number"},{"type":"string"}]}}}`,
+	"an array of anything":   `{"type":"object","properties":{"p":{"type":"array"},"q":{"type":"array","items":true}}}`,
+	"no type":                `{"type":"object","properties":{"p":{"description":"x"},"q":{"enum":["a",null,""]},"r":true}}`,
+	"required but undefined": `{"type":"object","properties":{"p":{"type":"object","required":["q"]}},"required":["p","gone","p"]}`,
+	"pydantic":               `{"type":"object","properties":{"i":{"$ref":"#/$defs/Issue"},"o":{"anyOf":[{"$ref":"#/$defs/Issue"},{"type":"null"}],"default":null}},"$defs":{"Issue":{"type":"object","properties":{"sub":{"type":"array","items":{"$ref":"#/$defs/Issue"}}}}}}`,
+	"a reference to nothing": `{"type":"object","properties":{"i":{"$ref":"#/$defs/Gone"},"e":{"$ref":"https://example.test/x.json"}}}`,
+	"zod":                    `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"type":"object","properties":{"x":{"type":["string","number"]}}},"b":{"$ref":"#/properties/a"}}}`,
+	"types of other worlds":  `{"type":"object","properties":{"a":{"type":"STRING"},"b":{"type":"date"},"c":{"type":["int","str"]},"d":{"type":"any"},"e":{"type":null}}}`,
+	"keywords without sense": `{"type":"object","properties":{"a":{"type":"string","minLength":"3","maxLength":-1,"enum":[],"pattern":null,"description":7},"b":{"anyOf":[]},"c":7}}`,
+	"a choice at the top":    `{"type":"object","properties":{"a":{"type":"string"}},"oneOf":[{"required":["a"]}]}`,
+	"a choice with siblings": `{"type":"object","properties":{"a":{"type":"object","properties":{"k":{"type":"string"}},"anyOf":[{"required":["k"]},{"properties":{"l":{"type":"integer","enum":[1,2]}}}]}}}`,
+	"allOf":                  `{"type":"object","properties":{"a":{"description":"d","allOf":[{"type":"object","properties":{"x":{"type":"string"}}},{"properties":{"y":{"type":"boolean"}},"required":["x"]}]}}}`,
+}
+
+// A schema that a service would refuse is repaired for its family, at every depth, whatever names the server
+// and the model have.
+func TestSchemasThatServersRefuseAreRepaired(t *testing.T) {
+	for _, service := range []string{"openai", "anthropic", "gemini", "kimi"} {
+		for _, at := range []string{"under its own name", "behind a gateway"} {
+			p, _ := emulator.ProfileByName(service)
+			l, allowed := newLive(t, p), 0
+			if at == "behind a gateway" {
+				l, allowed = gateway(t, service, "house-model"), 1
+				l.think = func(context.Context, emulator.Request) (emulator.Reply, error) {
+					return emulator.Reply{Text: "Fine."}, nil
+				}
+			}
+			for name, schema := range oddSchemas {
+				req := question()
+				req.Tools = []toolgroups.Tool{{Name: "odd", Parameters: json.RawMessage(schema)}}
+				got, err := l.model(once).Complete(t.Context(), req, nil)
+				if refused := l.refusals(); err != nil || len(refused) > allowed || len(got.LeftOut) > 0 {
+					t.Errorf("%s %s, %s: refused %q, left out %q, %v", service, at, name, refused, got.LeftOut, err)
+				}
+			}
+		}
+	}
+}
+
+// A renamed property has its own name again in the call that the tool gets, at every depth, and the name that
+// the model knows in later requests. All other bytes stay.
+func TestRenamedPropertiesAreMappedBack(t *testing.T) {
+	tool := toolgroups.Tool{Name: "list", Parameters: json.RawMessage(oddSchemas["names of OData"])}
+	for service, names := range map[string][3]string{"anthropic": {"_filter", "a_b", "_"}, "gemini": {"_filter", "a_b", "_"}, "openai": {"_filter", "a_b", "_"}} {
+		p, _ := emulator.ProfileByName(service)
+		l := newLive(t, p)
+		written := fmt.Sprintf(`{ "%s": "a_b: 1", "o": {"%s": [{"%s":725653563933458433, "free": {"\u0061": 1.0}}]}}`, names[0], names[1], names[2])
+		own := `{ "$filter": "a_b: 1", "o": {"a b": [{"ключ":725653563933458433, "free": {"\u0061": 1.0}}]}}`
+		l.think = func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+			return emulator.Reply{Calls: []emulator.ToolCall{{Name: "list", Arguments: written}}}, nil
+		}
+		req := question()
+		req.Tools = []toolgroups.Tool{tool}
+		got, err := l.model(once).Complete(t.Context(), req, nil)
+		if err != nil || len(got.Calls) != 1 || got.Calls[0].Arguments != own {
+			t.Fatalf("%s: %+v, %v", service, got.Calls, err)
+		}
+		req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Calls: got.Calls, Reasoning: got.Reasoning},
+			agent.Message{Role: agent.RoleTool, CallID: got.Calls[0].ID, Text: "none"})
+		if _, err := l.model(once).Complete(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range l.last().Messages {
+			for _, call := range m.ToolCalls {
+				if call.Arguments != written {
+					t.Errorf("%s is sent %s", service, call.Arguments)
+				}
+			}
+		}
+	}
+}
+
+// A tool that the server refuses nevertheless is left out where the refusal names it, by its index or its name,
+// and not sent again. The rest of the request is answered.
+func TestARefusedToolIsLeftOut(t *testing.T) {
+	three := []toolgroups.Tool{{Name: "note"}, {Name: "crm_list", Group: "crm"}, {Name: "crm_read", Group: "crm"}}
+	for name, said := range map[string]answer{
+		"Claude":        refusal(400, "", "tools.1.custom.input_schema: something new"),
+		"OpenAI":        refusal(400, "invalid_function_parameters", "Invalid schema for function 'crm_list': In context=(), 'x' is not permitted."),
+		"a parameter":   respond(400, "application/json", `{"error":{"message":"Invalid value","param":"tools[1].function.parameters"}}`),
+		"Gemini":        refusal(400, "", "* GenerateContentRequest.tools[0].function_declarations[1].parameters.properties[x]: unknown"),
+		"Vertex":        refusal(400, "", "Unable to submit request because `crm_list` functionDeclaration `parameters.x` schema is odd"),
+		"Mistral":       respond(422, "application/json", `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","tools",1,"function","parameters"],"msg":"no"}]}}`),
+		"Bedrock":       refusal(400, "", "The value at toolConfig.tools.1.toolSpec.inputSchema.json.type must be one of the following: object."),
+		"a temperature": refusal(400, "", "tools.1.custom.input_schema.properties.temperature: something new"),
+		"llama.cpp":     refusal(500, "", "Failed to convert the schema of tool crm_list: unsupported"),
+	} {
+		cfg := openai.Config{ModelCache: openai.NewModelCache()}
+		answers := []answer{said, stream(hello, stop), stream(hello, stop)}
+		if name == "Gemini" || name == "Claude" || name == "a temperature" || name == "Vertex" {
+			answers = append([]answer{said}, answers...) // after the first, the family is known
+		}
+		c, p := client(t, cfg, answers...)
+		for range 2 {
+			req := question()
+			req.Tools = three
+			got, err := c.Complete(t.Context(), req, nil)
+			body := p.bodies[len(p.bodies)-1]
+			if err != nil || len(got.LeftOut) != 1 || got.LeftOut[0] != "crm_list" || strings.Contains(body, "crm_list") || !strings.Contains(body, "crm_read") {
+				t.Errorf("%s: left out %q, %v: %s", name, got.LeftOut, err, body)
+			}
+		}
+		if len(p.bodies) != len(answers) || strings.Contains(p.bodies[0], "temperature") {
+			t.Errorf("%s: %d requests", name, len(p.bodies))
+		}
+	}
+}
+
+// Whatever schema a server writes, each service accepts the tool.
+func TestAnySchemaIsAccepted(t *testing.T) {
+	var lives []*live
+	for _, service := range []string{"openai", "anthropic", "gemini", "kimi"} {
+		p, _ := emulator.ProfileByName(service)
+		lives = append(lives, newLive(t, p))
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		schema := anySchema(rt, 4)
+		schema["type"] = "object"
+		raw, err := json.Marshal(schema)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, l := range lives {
+			before := len(l.refusals())
+			req := question()
+			req.Tools = []toolgroups.Tool{{Name: "odd", Parameters: raw}}
+			if got, err := l.model(once).Complete(t.Context(), req, nil); err != nil || len(l.refusals()) > before || len(got.LeftOut) > 0 {
+				rt.Fatalf("%s refuses %s: %q, %v", l.p.Name, raw, l.refusals(), err)
+			}
+		}
+	})
+}
+
+// anySchema draws a schema, as often broken as not.
+func anySchema(rt *rapid.T, depth int) map[string]any {
+	sub := func() any {
+		if depth == 0 || rapid.IntRange(0, 5).Draw(rt, "odd") == 0 {
+			return rapid.SampledFrom([]any{true, false, nil, "x", 7, []any{}, map[string]any{}}).Draw(rt, "value")
+		}
+		return any(anySchema(rt, depth-1))
+	}
+	list := func() any {
+		out := []any{}
+		for range rapid.IntRange(0, 3).Draw(rt, "n") {
+			out = append(out, sub())
+		}
+		return out
+	}
+	named := func() any {
+		out := map[string]any{}
+		for range rapid.IntRange(0, 3).Draw(rt, "n") {
+			out[rapid.SampledFrom([]string{"a", "$a", "a<", "a_", "", "items", "ü", strings.Repeat("x", 70), strings.Repeat("x", 71)}).Draw(rt, "name")] = sub()
+		}
+		return out
+	}
+	out := map[string]any{}
+	for range rapid.IntRange(0, 4).Draw(rt, "keywords") {
+		keyword := rapid.SampledFrom([]string{"type", "properties", "items", "prefixItems", "anyOf", "oneOf", "allOf", "required", "enum", "const", "$ref", "minimum", "exclusiveMinimum", "minLength", "additionalProperties", "$defs", "description", "nullable", "not"}).Draw(rt, "keyword")
+		switch keyword {
+		case "properties", "$defs":
+			out[keyword] = named()
+		case "anyOf", "oneOf", "allOf", "prefixItems":
+			out[keyword] = list()
+		case "items":
+			out[keyword] = rapid.SampledFrom([]func() any{list, sub}).Draw(rt, "items")()
+		case "additionalProperties", "not":
+			out[keyword] = sub()
+		default:
+			out[keyword] = rapid.SampledFrom([]any{
+				"string", "number", "object", "array", "null", "int", []any{"string", "null"}, []any{"array", "integer"}, []any{"a", "a", 1, nil, "", true}, "#", "#/$defs/a", "#/properties/a", "#/$defs/none",
+				1, -1, 1.5, true, nil, map[string]any{"a": 1},
+			}).Draw(rt, "value")
+		}
+	}
+	return out
+}
+
+// A few definitions that refer to each other twice describe more than any memory holds: what is sent is bounded.
+func TestASchemaBombIsBounded(t *testing.T) {
+	var defs []string
+	for _, shape := range []string{`{"type":"object","properties":{"a":{"$ref":"#/$defs/D%d"},"b":{"$ref":"#/$defs/D%d"}}}`, `{"allOf":[{"$ref":"#/$defs/D%d"},{"$ref":"#/$defs/D%d"}]}`, `{"anyOf":[{"$ref":"#/$defs/D%d"},{"type":"array","items":{"$ref":"#/$defs/D%d"}}]}`} {
+		defs = nil
+		for i := range 40 {
+			defs = append(defs, fmt.Sprintf(`"D%d":`+shape, i, i+1, i+1))
+		}
+		schema := `{"type":"object","properties":{"x":{"$ref":"#/$defs/D0"},"y":{"type":"string"}},"$defs":{` + strings.Join(defs, ",") + `,"D40":{"type":"string"}}}`
+		for _, service := range []string{"openai", "anthropic", "gemini", "kimi"} {
+			p, _ := emulator.ProfileByName(service)
+			l, req := newLive(t, p), question()
+			req.Tools = []toolgroups.Tool{{Name: "odd", Parameters: json.RawMessage(schema)}}
+			got, err := l.model(once).Complete(t.Context(), req, nil)
+			if size := len(l.last().ToolsJSON); err != nil || len(got.LeftOut) > 0 || size > 1<<20 || !strings.Contains(string(l.last().ToolsJSON), `"y":{`) {
+				t.Errorf("%s: %d bytes, left out %q, %v", service, size, got.LeftOut, err)
+			}
+		}
+	}
+}
