@@ -16,10 +16,13 @@ type job struct {
 	tool toolgroups.Tool
 	// maybeBegun is set if an earlier run may have begun the call.
 	maybeBegun bool
-	approvedBy string // see [Decision.ApprovedBy]
+	// decision is that of the gate.
+	decision Decision
 }
 
 func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
+	scope.Role = cmp.Or(j.decision.Role, scope.Role)
+	scope.ReadOthers, scope.HoldsOthers = j.decision.ReadOthers, j.decision.HoldsOthers
 	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.EffectiveArguments()), Scope: scope}
 }
 
@@ -130,14 +133,15 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
 	}
+	input := Input{Prompt: r.systemPrompt(), Messages: r.history}
 	for _, j := range jobs {
-		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool)
+		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool, input)
 		if err != nil {
 			return nil, nil, false, fmt.Errorf("agent: check approval of %s: %w", j.tool.Name, err)
 		}
 		switch d.Verdict {
 		case Allow:
-			j.approvedBy = d.ApprovedBy
+			j.decision = d
 			allowed = append(allowed, j)
 		case Pending:
 			pending = true
@@ -238,7 +242,7 @@ func (r *run) recordStart(j job) error {
 		return nil
 	}
 	return r.emit(Message{
-		Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.EffectiveArguments()), ApprovedBy: j.approvedBy,
+		Role: RoleStarted, CallID: j.call.ID, Tool: j.tool.Name, Hash: Hash(j.tool.Name, j.call.EffectiveArguments()), ApprovedBy: j.decision.ApprovedBy,
 	})
 }
 
@@ -249,14 +253,17 @@ func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 		m = failure(j.call, toolgroups.CodeExecution, "This call broke off because of an internal fault. Try something else.")
 	}
 	if !j.hasStart() {
-		m.ApprovedBy = j.approvedBy
+		m.ApprovedBy = j.decision.ApprovedBy
 	}
 	return m
 }
 
 // runOne runs a tool and returns its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
-	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK}
+	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK, Origin: j.tool.Origin}
+	if j.decision.CheckAddress != nil {
+		ctx = toolgroups.WithAddressCheck(ctx, j.decision.CheckAddress)
+	}
 	call := j.toolCall(r.turn.Scope)
 	if size := r.contextSize(); isSmallContext(size) {
 		call.TextLimit = size * resultShare / 100 * BytesPerToken
@@ -265,7 +272,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	if fault != nil {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {
-		m.Text, m.Files, m.Sources = res.Text, res.Files, res.Sources
+		m.Text, m.Files, m.Sources, m.Origin = res.Text, res.Files, res.Sources, cmp.Or(res.Origin, m.Origin)
 	}
 	r.observe(Event{ToolEnded: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
 	return m

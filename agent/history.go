@@ -159,7 +159,7 @@ func appendResults(out, history []Message, at int) []Message {
 
 // failure returns an error result of a call.
 func failure(call Call, code, text string) Message {
-	return Message{Role: RoleTool, CallID: call.ID, Tool: call.EffectiveTool(), Status: StatusError, Code: code, Text: text}
+	return Message{Role: RoleTool, CallID: call.ID, Tool: call.EffectiveTool(), Status: StatusError, Code: code, Text: text, Origin: toolgroups.OriginOwn}
 }
 
 // StopMessages returns the messages that end a stopped turn when they are appended to its history: a

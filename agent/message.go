@@ -125,6 +125,11 @@ type Message struct {
 	// RoleStarted, and in the RoleTool if the call has no such record.
 	ApprovedBy string `json:"approved,omitempty"`
 
+	// Origin says whose words a message of RoleTool holds. In a message of RoleUser it is empty, or
+	// OriginQuoted if its text, files or quotes are not all its author's own, or OriginOwn if it quotes the
+	// bot alone.
+	Origin toolgroups.Origin `json:"origin,omitempty"`
+
 	// Erased marks a message whose texts were deleted. The message is kept so that groups stay loaded;
 	// only [RestoreGroups] reads it.
 	Erased bool `json:"erased,omitempty"`
@@ -166,6 +171,10 @@ type Usage struct {
 	// Tools is our estimate of the tokens of Input that the tools array takes.
 	Tools int `json:"tools,omitempty"`
 }
+
+// OriginQuoted is the [Message.Origin] of a user's message with words of others outside of
+// [Message.Quoted]: the result of a task, what a webhook received, an attached file.
+const OriginQuoted toolgroups.Origin = "quoted"
 
 // LabelLoad is the label of calls of load_tool_group and of their results.
 const LabelLoad = "load"

@@ -197,7 +197,7 @@ func TestGate(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	verdict := agent.Pending
 	var asked []string
-	c.turn.Gate = func(_ context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	c.turn.Gate = func(_ context.Context, call toolgroups.Call, tool toolgroups.Tool, _ agent.Input) (agent.Decision, error) {
 		asked = append(asked, call.ID+" "+tool.Name)
 		switch tool.Name {
 		case "exec":
@@ -235,7 +235,7 @@ func TestGate(t *testing.T) {
 func TestGateErrorRunsNothing(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	broken := errors.New("disk full")
-	c.turn.Gate = func(context.Context, toolgroups.Call, toolgroups.Tool) (agent.Decision, error) {
+	c.turn.Gate = func(context.Context, toolgroups.Call, toolgroups.Tool, agent.Input) (agent.Decision, error) {
 		return agent.Decision{}, broken
 	}
 	err := c.run(&script{t: t, replies: []agent.Reply{calls("a exec {}")}}, agent.Message{Role: agent.RoleUser, Text: "x"})

@@ -154,7 +154,7 @@ func TestRoundLimit(t *testing.T) {
 		s.replies = append(s.replies, calls(fmt.Sprintf("a write_file {\"n\":%d}", i)))
 	}
 	asked := 0
-	c.turn.Gate = func(context.Context, toolgroups.Call, toolgroups.Tool) (agent.Decision, error) {
+	c.turn.Gate = func(context.Context, toolgroups.Call, toolgroups.Tool, agent.Input) (agent.Decision, error) {
 		asked++
 		return agent.Decision{}, nil
 	}

@@ -79,8 +79,16 @@ type Turn struct {
 // cause of the call's context if the call ended before do could run.
 type InTurn func(do func() error) error
 
-// Gate decides whether a call may run now.
-type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (Decision, error)
+// Gate decides whether a call may run now. It must not change the input.
+type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input Input) (Decision, error)
+
+// Input is what the model has been shown when it made a call.
+type Input struct {
+	// Prompt is the system prompt.
+	Prompt string
+	// Messages are the messages of the conversation, oldest first, up to those of the call's reply.
+	Messages []Message
+}
 
 // Decision is the result of a [Gate].
 type Decision struct {
@@ -91,6 +99,13 @@ type Decision struct {
 	// ApprovedBy is the user whose approval the verdict Allow relies on, as platform:id; empty if none was
 	// needed.
 	ApprovedBy string
+	// Role, if not 0, is the role with which the call runs instead of that of its scope.
+	Role toolgroups.Role
+	// ReadOthers and HoldsOthers are those of the call's scope.
+	ReadOthers, HoldsOthers bool
+	// CheckAddress, if not nil, is called with each address that a script of the call fetches, from its own
+	// goroutine ([toolgroups.CheckAddress]).
+	CheckAddress func(address string) error
 }
 
 // Verdict is the outcome of a [Gate].

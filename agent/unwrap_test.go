@@ -30,7 +30,7 @@ func TestTheRealToolIsSeen(t *testing.T) {
 		defer mu.Unlock()
 		seen = append(seen, fmt.Sprintf(format, args...))
 	}
-	c.turn.Gate = func(_ context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+	c.turn.Gate = func(_ context.Context, call toolgroups.Call, tool toolgroups.Tool, _ agent.Input) (agent.Decision, error) {
 		note("gate %s %s %s", call.Name, tool.Name, call.Arguments)
 		return agent.Decision{}, nil
 	}

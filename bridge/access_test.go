@@ -425,7 +425,7 @@ func TestRolesAreThoseOfTheMoment(t *testing.T) {
 		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			return func(yield func(agent.Message, error) bool) {
 				ask := func() {
-					d, err := turn.Gate(ctx, toolgroups.Call{}, toolgroups.Tool{Name: "set_config", Role: toolgroups.RoleAdmin})
+					d, err := turn.Gate(ctx, toolgroups.Call{}, toolgroups.Tool{Name: "set_config", Role: toolgroups.RoleAdmin, Effect: toolgroups.ReadOnly}, agent.Input{})
 					if err != nil {
 						t.Error(err)
 					}

@@ -120,8 +120,8 @@ type waitGate struct {
 var _ turn.Gate = waitGate{}
 
 // Decide implements [turn.Gate].
-func (g waitGate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-	d, err := g.Gate.Decide(ctx, j, at, call, tool)
+func (g waitGate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {
+	d, err := g.Gate.Decide(ctx, j, at, call, tool, input)
 	if err != nil || d.Verdict != agent.Allow || tool.Name != toolgroups.WaitForTasks {
 		return d, err
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	// ApprovalPolicy returns whether a call needs a user's approval. The call has the arguments that the
 	// tool would get. Nil means that no call needs approval.
 	ApprovalPolicy func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy
+	// ApprovalHosts are the hosts about whose addresses no call asks; *.example.com stands for those below.
+	ApprovalHosts []string
 	// CardHandlers handle button presses, by card kind.
 	CardHandlers map[string]interact.Handler
 	// DataDir holds the folder of workspaces.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
@@ -29,21 +30,28 @@ func (s *scopeResolver) forTurn(j *queue.Run, log string) (toolgroups.Scope, err
 	m := j.Message
 	owner := m.Owner()
 	folder := workspace.OwnerDir(s.dataDir, owner)
+	task := turn.TaskOf(j)
+	if task != nil && task.Hook != "" {
+		folder = filepath.Join(folder, turn.HookFolder(task))
+	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
-	role := s.people.Role(m.SenderID())
-	task := turn.TaskOf(j)
-	if task != nil && task.Hook != "" {
-		role = min(role, toolgroups.RoleUser) // the task contains data from outside
+	role, approvable := s.people.Role(m.SenderID()), toolgroups.RoleStranger
+	if turn.IsUnasked(j) {
+		// Nobody watches what the turn reads. A webhook's turn is begun by somebody outside.
+		if task == nil || task.Hook == "" {
+			approvable = role
+		}
+		role = min(role, toolgroups.RoleUser)
 	}
 	scope := toolgroups.Scope{
-		User: m.SenderID(), Role: role, Chat: m.Chat.String(), Direct: m.Direct,
+		User: m.SenderID(), Role: role, Approvable: approvable, Chat: m.Chat.String(), Direct: m.Direct,
 		Owner: owner, Session: log, Workspace: folder, Message: j.Key(), Unasked: turn.IsUnasked(j), Scheduled: task != nil && !turn.IsBackground(j), Background: turn.IsBackground(j),
 		Quota: s.quota, Reserve: s.reserve,
 	}
 	if task != nil {
-		scope.Model = task.Model
+		scope.Model, scope.Outsider = task.Model, task.Hook != ""
 	}
 	return scope, nil
 }

@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/named"
+	"oneclaw/toolgroups"
 )
 
 // wire creates the components of the bridge. Those of this package refer to each other, so all are
@@ -76,7 +77,8 @@ func (b *Bridge) wireCards() {
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})
 	b.gate = interact.NewGate(interact.GateConfig{
 		Store: b.store, Redact: cfg.Redact, Measure: cfg.Hooks.Measure, Log: b.log, Now: cfg.Now, Policy: cfg.ApprovalPolicy, Timeout: cfg.Limits.ApprovalTimeout,
-		Cards: b.cards, Roles: b.people, Queue: b.queue,
+		Cards: b.cards, Roles: b.people, Queue: b.queue, Hosts: cfg.ApprovalHosts,
+		Tool: func(name string) (toolgroups.Tool, bool) { return cfg.Turns.Tools().Tool(name) },
 	})
 	b.elicitation = interact.NewElicitation(interact.ElicitationConfig{
 		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Cards: b.cards, Timeout: cfg.Limits.ApprovalTimeout, Turns: b.suspender, Queue: b.queue,

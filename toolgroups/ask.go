@@ -105,6 +105,25 @@ func Ask(ctx context.Context, q Question) (Answer, error) {
 	return ask(ctx, q)
 }
 
+// addressKey is the context key of the function that checks addresses.
+type addressKey struct{}
+
+// WithAddressCheck returns a context in which [CheckAddress] calls check.
+func WithAddressCheck(ctx context.Context, check func(address string) error) context.Context {
+	return context.WithValue(ctx, addressKey{}, check)
+}
+
+// CheckAddress returns an error for the model if a script may not fetch an address: the script could have
+// put words of this conversation into it, and no person is asked about what a script does. Outside of a
+// turn, every address may be fetched.
+func CheckAddress(ctx context.Context, address string) error {
+	check, checks := ctx.Value(addressKey{}).(func(string) error)
+	if !checks {
+		return nil
+	}
+	return check(address)
+}
+
 // pausableTimeoutKey is the context key of the innermost [pausableTimeout].
 type pausableTimeoutKey struct{}
 

@@ -60,7 +60,7 @@ func (l Likeness) Common(arguments json.RawMessage) (string, bool) {
 		return "", false
 	}
 	if l.SameFolder {
-		return folderOf(value)
+		return FolderOf(value)
 	}
 	return value, true
 }
@@ -72,10 +72,10 @@ var (
 	plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._~+,=:@-]*)+$`)
 )
 
-// folderOf returns the address of the folder of a page: scheme, host, port and the path up to its last
+// FolderOf returns the address of the folder of a page: scheme, host, port and the path up to its last
 // slash. It returns false for addresses with a user, a query or a fragment, which could carry data, and
 // for those that could be read in more than one way.
-func folderOf(page string) (string, bool) {
+func FolderOf(page string) (string, bool) {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || strings.ContainsAny(page, "?#\\%") {
 		return "", false

@@ -69,7 +69,7 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 			oneLine(name, maxEcho), strings.Join(reg.GroupNames(), ", "))
 	}
 	group := reg.groups[i]
-	if call.Role < group.Role {
+	if call.reach() < group.Role {
 		return Result{}, deniedError("load the tool group '"+name+"'", group.Role)
 	}
 	tools := slices.DeleteFunc(reg.groupTools(name), call.Hides)
@@ -77,10 +77,16 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 		return Result{}, Errorf(CodeEmptyGroup, "Tool group '%s' has no available tools.", name)
 	}
 	s.add(name, ticket)
-	if text == nil {
-		return Result{Text: LoadText(group.DisplayName, tools, MaxText)}, nil
+	res := Result{Origin: OriginOwn}
+	if group.Source != SourceBuiltin {
+		res.Origin = OriginOthers // descriptions that others wrote
 	}
-	return Result{Text: text(s.Loaded(), group.DisplayName, tools)}, nil
+	if text == nil {
+		res.Text = LoadText(group.DisplayName, tools, MaxText)
+	} else {
+		res.Text = text(s.Loaded(), group.DisplayName, tools)
+	}
+	return res, nil
 }
 
 // LoadText returns the answer to a load: the tools with their descriptions. If that is

@@ -61,7 +61,8 @@ type Manifest struct {
 // key in handlers, by default the name; any if handlers is nil), timeout_s or timeoutSeconds, effect
 // (read_only, changes, consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), outlives
 // ([Tool.Outlives]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]),
-// names ([Tool.AuditedArguments]) and, for read-only tools of the program, like ([Tool.Like]).
+// names ([Tool.AuditedArguments]) and, for tools of the program, like ([Tool.Like], if they only read),
+// fetches ([Tool.Fetches]), private ([Tool.Private]) and origin ([Tool.Origin]).
 //
 // source becomes [Group].Source. Names pass through [WireName]. [NewRegistry] generates a missing
 // description of a group. Each error is one line that names the file and the entry. Entries with
@@ -247,8 +248,26 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 	if t.Role, err = parseRole(e["role"]); err != nil {
 		return t, err
 	}
-	t.Like, err = parseLike(e["like"], t, p.source)
+	if t.Like, err = parseLike(e["like"], t, p.source); err != nil {
+		return t, err
+	}
+	t.Fetches, t.Private = string(e["fetches"]) == "true", string(e["private"]) == "true"
+	t.Origin, err = parseOrigin(e["origin"], p.source)
 	return t, err
+}
+
+// parseOrigin parses the value of origin for a tool from the given source.
+func parseOrigin(raw json.RawMessage, source string) (Origin, error) {
+	switch origin := Origin(trimmedString(raw)); {
+	case raw == nil:
+		return OriginOthers, nil
+	case source != SourceBuiltin:
+		return OriginOthers, errors.New("origin is only for tools of the program")
+	case origin != OriginOwn && origin != OriginMail && origin != OriginComputed:
+		return OriginOthers, errors.New("origin must be own, mail or computed")
+	default:
+		return origin, nil
+	}
 }
 
 func checkName(t Tool) error {

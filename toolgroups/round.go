@@ -115,7 +115,7 @@ func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error
 	if now.Disabled(tool.Name) {
 		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
 	}
-	if err := checkRole(tool, scope); err != nil {
+	if err := checkRole(tool, scope.reach()); err != nil {
 		return Tool{}, err
 	}
 	if tool.Name == LoadToolGroup {
@@ -147,8 +147,8 @@ func notAvailableError(reg *Registry, name, advice string) *Error {
 }
 
 // checkRole refuses a call if the sender's role is too low.
-func checkRole(tool Tool, scope Scope) *Error {
-	if scope.Role >= tool.Role {
+func checkRole(tool Tool, role Role) *Error {
+	if role >= tool.Role {
 		return nil
 	}
 	return deniedError("use the tool '"+tool.Name+"'", tool.Role)

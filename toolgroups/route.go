@@ -139,7 +139,7 @@ func (r *Registry) Refusal(name string, scope Scope) *Error {
 		return nil
 	}
 	if !r.Disabled(name) {
-		if err := checkRole(tool, scope); err != nil {
+		if err := checkRole(tool, scope.reach()); err != nil {
 			return err
 		}
 	}

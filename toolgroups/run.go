@@ -24,7 +24,7 @@ const MaxText = 30_000
 // the incident id and stack of a panic unless log is nil. It returns when the tool's function
 // returns.
 func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *Error) {
-	if err := checkRole(tool, call.Scope); err != nil {
+	if err := checkRole(tool, call.Role); err != nil {
 		return Result{}, err
 	}
 	if !tool.ChecksArguments {

@@ -83,6 +83,14 @@ type Tool struct {
 	// connected or a permission is missing. No approval is requested for such a call. CheckReady has
 	// no side effects; if it is nil, calls are always ready.
 	CheckReady func(ctx context.Context, call Call) error
+	// Fetches says that the program asks for the addresses in a call's arguments before the tool fetches
+	// them: an address that the model put together after it read words of others waits for approval.
+	Fetches bool
+	// Origin says whose words the tool's results hold, unless a result says so itself.
+	Origin Origin
+	// Private is true if the tool reads or changes what the owner keeps beside the conversation: facts,
+	// history, schedules, tasks. A run that an outsider began cannot use it.
+	Private bool
 	// Personal is true if the tool acts with the requester's own account. Only the requester can then
 	// approve its calls, unless a rule of the operator decides.
 	Personal bool
@@ -149,8 +157,15 @@ type Call struct {
 type Scope struct {
 	// User is the sender of the message being answered, as platform:id.
 	User string
-	// Role is the role of that user.
+	// Role is the role with which tools run for that user. In a turn that no message of a user has begun
+	// it is at most RoleUser.
 	Role Role
+	// Approvable, if higher than Role, is the role up to which calls may run once an administrator has
+	// approved them, one by one.
+	Approvable Role
+	// ReadOthers is true in a call if its turn has read words of others before, HoldsOthers if anything
+	// that the model sees in the conversation holds such words.
+	ReadOthers, HoldsOthers bool
 	// Chat is the chat that gets the answer, as platform:id[:thread].
 	Chat string
 	// Direct is true in a chat with a single user.
@@ -172,6 +187,9 @@ type Scope struct {
 	Unasked bool
 	// Scheduled is true in a scheduled run, for whose answer no user waits.
 	Scheduled bool
+	// Outsider is true in a run that somebody outside began, through a webhook. It has no part of what its
+	// owner keeps, and Workspace is a folder of its own.
+	Outsider bool
 	// Background is true in a background task. Model names the model that was chosen for the task; empty
 	// means the usual one.
 	Background bool
@@ -190,7 +208,27 @@ func (t *Tool) RunsAgain() bool { return t.Effect == ReadOnly || t.Repeatable }
 // Hides reports whether a tool is hidden from the model because the sender may not use it. In a
 // shared chat the tool is shown and its calls are refused, because a tools array that depended on
 // the sender would invalidate the provider's cache.
-func (s Scope) Hides(t Tool) bool { return s.Direct && s.Role < t.Role }
+func (s Scope) Hides(t Tool) bool { return s.Direct && s.reach() < t.Role }
+
+// reach returns the role up to which tools are offered.
+func (s Scope) reach() Role { return max(s.Role, s.Approvable) }
+
+// Origin says whose words a text holds.
+type Origin string
+
+// The origins. The zero value of a result is OriginOthers, so that a tool that says nothing counts as one
+// that reads what others wrote.
+const (
+	// OriginOthers: anybody may have written them.
+	OriginOthers Origin = ""
+	// OriginOwn: the program's, and those of the person and the model that this conversation has already.
+	OriginOwn Origin = "own"
+	// OriginMail: those of mails, whose links may hold one-time tokens.
+	OriginMail Origin = "mail"
+	// OriginComputed: those of others, and any that the model wants: the output of a command or a script,
+	// what it said in another conversation. An address in them may be its own.
+	OriginComputed Origin = "computed"
+)
 
 // Result is the result of a call.
 type Result struct {
@@ -200,6 +238,8 @@ type Result struct {
 	Files []File
 	// Sources are the pages that Text refers to. The answer lists those that it uses.
 	Sources []Source
+	// Origin, if not empty, says whose words Text holds, instead of [Tool.Origin].
+	Origin Origin
 }
 
 // Source is a web page.

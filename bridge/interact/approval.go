@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -33,6 +34,9 @@ type Policy struct {
 	Approvers Approvers
 	// MayLast permits the requester to approve such calls until the conversation is cleared.
 	MayLast bool
+	// ByName says that a rule of the operator which names this tool decided. Its Allow also covers what
+	// needs an administrator's role, and addresses that the model composed.
+	ByName bool
 }
 
 // Approvers says who may approve a call.
@@ -70,6 +74,10 @@ type GateConfig struct {
 	// Policy returns whether a call needs approval. It gets the arguments that the tool would get. Nil
 	// means that no call needs approval.
 	Policy func(call toolgroups.Call, tool toolgroups.Tool) Policy
+	// Tool returns the tool with a name.
+	Tool func(name string) (toolgroups.Tool, bool)
+	// Hosts are those whose addresses no call asks about; *.example.com stands for the hosts below.
+	Hosts []string
 	// Timeout is how long a call waits for a decision.
 	Timeout time.Duration
 	Cards   *Cards
@@ -103,15 +111,27 @@ func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 // Decide returns whether a call of a turn may run. It first checks the user's current role, whatever it
 // was when the turn began, and then whether the call needs approval. It records in the audit log the
 // allowed calls of administrators' tools that do not only read.
-func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+//
+// In a turn that no message of a user has begun, the call has at most an ordinary user's role; if the tool
+// needs more, an administrator is asked, and the call then runs with the tool's role.
+func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool, shown agent.Input) (agent.Decision, error) {
 	role := g.cfg.Roles.Role(j.Message.SenderID())
 	switch {
 	case role == toolgroups.RoleStranger || role < tool.Role:
 		return deny("the user may not use this tool any more")
+	case call.Outsider && (tool.Private || tool.Personal):
+		return deny("somebody outside began this run, and %s reaches what the owner of the webhook keeps", tool.Name)
 	case g.cfg.Policy == nil:
 		return agent.Decision{}, nil
 	}
-	decision, err := g.applyPolicy(ctx, j, at, call, tool)
+	in := g.input(call, shown)
+	_, call.HoldsOthers = in.HoldsOthers()
+	call.ReadOthers = call.HoldsOthers && in.ReadOthers()
+	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
+	decision.ReadOthers, decision.HoldsOthers, decision.CheckAddress = call.ReadOthers, call.HoldsOthers, g.checkAddress(j, in)
+	if call.Role < tool.Role {
+		decision.Role = tool.Role
+	}
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
 		author := j.Author(g.cfg.Store)
 		author.Event += "/" + at.ReplyPosition() + "/" + call.ID
@@ -125,7 +145,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 }
 
 // applyPolicy applies the policy to a call, and requests approval if the policy requires it.
-func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
+func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool, in *provenance.Input) (agent.Decision, error) {
 	shown := call.Arguments
 	if !tool.ChecksArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
@@ -137,11 +157,19 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	effective := call
 	effective.Arguments = shown
 	policy := g.cfg.Policy(effective, tool)
-	switch policy.Rule {
-	case Allow:
-		return agent.Decision{}, nil
-	case Deny:
+	if call.Role < tool.Role && policy.Rule != Deny && !(policy.Rule == Allow && policy.ByName) {
+		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
+	}
+	asks, refusal := g.judgeAddresses(j, in, effective, tool)
+	switch {
+	case policy.Rule == Deny:
 		return deny("the settings of this bot do not let %s run here", tool.Name)
+	case refusal != "":
+		return deny("%s", refusal)
+	case policy.Rule != Allow:
+		asks = nil // the card shows the addresses
+	case asks == nil || policy.ByName:
+		return agent.Decision{}, nil
 	}
 	asked := receipts.Approval{
 		Call: at.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
@@ -152,6 +180,9 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	})
 	if i < 0 {
 		lasting := g.lastingApproval(j, effective, tool, policy)
+		if asks != nil {
+			lasting = g.lastingAddress(j, asks)
+		}
 		if lasting != nil {
 			allowed, err := g.isAllowed(ctx, j, lasting)
 			if err != nil {
@@ -162,13 +193,20 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 				return agent.Decision{ApprovedBy: lasting.User}, nil
 			}
 		}
-		return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting)
+		var addresses []*addressCall
+		if asks != nil {
+			if addresses = g.sameReply(j, in, asks); len(addresses) > 1 && !asks.mail {
+				lasting = nil
+			}
+		}
+		return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses)
 	}
 	return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy)
 }
 
-// requestApproval posts the card of a call, which offers the lasting approval unless it is nil.
-func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval) (agent.Decision, error) {
+// requestApproval posts the card of a call, which offers the lasting approval unless it is nil. If the call
+// asks because of its addresses, the card is that of all calls of its reply that do.
+func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval, addresses []*addressCall) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
@@ -185,6 +223,17 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 		}
 	}
 	arguments, whole := formatArguments(call.Arguments)
+	parts := []string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}
+	if len(addresses) > 0 {
+		position, _, _ := strings.Cut(asked.Call, "/")
+		parts = []string{ApprovalKind, call.Session, position, "addresses"}
+		arguments, whole = addressArguments(addresses)
+		r.Why = addresses[0].why
+		for _, one := range addresses {
+			r.Hashes = append(r.Hashes, one.hash)
+			parts = append(parts, one.hash)
+		}
+	}
 	if !whole {
 		return deny("its arguments are too long for a person to check; make it in smaller steps")
 	}
@@ -198,8 +247,7 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	expires := g.cfg.Now().Add(g.cfg.Timeout)
 	card := approvalCard(j, &r, tool, arguments, g.cfg.Timeout, g.cfg.Cards.formatCommands)
 	card.Data, card.Expires = data, expires
-	key := strings.Join([]string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}, "/")
-	asked.CardToken, err = g.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
+	asked.CardToken, err = g.cfg.Cards.Post(ctx, strings.Join(parts, "/"), outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")
 	}
@@ -243,6 +291,8 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 		return agent.Decision{}, err
 	}
 	switch {
+	case len(r.Hashes) > 0 && !slices.Contains(r.Hashes, a.ShownHash):
+		return deny("its card did not show it")
 	case kept.Reason == NotShown:
 		return deny("it could not be shown to a person")
 	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:

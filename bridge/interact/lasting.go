@@ -58,18 +58,27 @@ func lastingUserPrefix(log, user string) string { return lastingPrefix + log + "
 
 // lastingApproval returns the lasting approval that would cover a call; nil if the bot asks about each
 // such call. It does so if the policy, the tool, the arguments or the user's own rights do not permit a
-// lasting approval, and in turns that no message of a user has begun.
+// lasting approval.
 func (g *Gate) lastingApproval(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy) *LastingApproval {
-	attended := j.Message.Kind == chats.KindText && turn.TaskOf(j) == nil && !call.Scheduled
-	harmless := (tool.Effect == toolgroups.ReadOnly || tool.LastingApproval) && tool.Role < toolgroups.RoleAdmin
+	harmless := tool.Effect == toolgroups.ReadOnly || tool.LastingApproval
 	own := request{Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers}
-	if !policy.MayLast || !attended || !harmless || !g.cfg.Roles.IsPerson(call.User) || !own.mayAllow(call.User, g.cfg.Roles.Role(call.User)) ||
-		len(call.Arguments) > maxLastingArguments || !json.Valid(call.Arguments) {
+	if !policy.MayLast || !harmless || !own.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return nil
 	}
-	l := &LastingApproval{Tool: tool.Name, User: call.User, Chat: j.Message.Chat, Seq: j.Seq}
-	common := ""
-	if l.Alike, common = describeAlike(tool, call.Arguments); l.Alike == "" {
+	alike, common := describeAlike(tool, call.Arguments)
+	return g.newLasting(j, call, tool, alike, common)
+}
+
+// newLasting returns the lasting approval of a call and of those that share common with it, which alike
+// describes; of this call alone if both are empty. It is nil in turns that no message of a user has begun,
+// for tools of administrators, and for arguments that are too long.
+func (g *Gate) newLasting(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, alike, common string) *LastingApproval {
+	attended := j.Message.Kind == chats.KindText && turn.TaskOf(j) == nil && !call.Scheduled
+	if !attended || tool.Role >= toolgroups.RoleAdmin || !g.cfg.Roles.IsPerson(call.User) || len(call.Arguments) > maxLastingArguments || !json.Valid(call.Arguments) {
+		return nil
+	}
+	l := &LastingApproval{Tool: tool.Name, Alike: alike, User: call.User, Chat: j.Message.Chat, Seq: j.Seq}
+	if alike == "" {
 		l.Arguments = string(call.Arguments)
 	}
 	parts := []string{tool.Name, tool.Group, tool.Description, string(tool.Parameters), fmt.Sprint(tool.Effect), tool.Version, l.Alike, common}
@@ -95,7 +104,7 @@ func describeAlike(tool toolgroups.Tool, arguments json.RawMessage) (text, commo
 
 // offer adds the button of a lasting approval to a card, and says on the card what the approval allows.
 // format rewrites commands for the platform.
-func (l *LastingApproval) offer(card *Card, requester string, format func(string) string) {
+func (l *LastingApproval) offer(card *Card, label, requester string, format func(string) string) {
 	what := "make exactly this call again without asking, even if the data that it uses has changed"
 	switch {
 	case l.Alike != "":
@@ -103,8 +112,8 @@ func (l *LastingApproval) offer(card *Card, requester string, format func(string
 	case l.Tool == "exec":
 		what = "run exactly this command again without asking, even if the files that it uses have changed"
 	}
-	card.Choices = append(card.Choices, []Choice{{Label: format("Allow here until /clear"), Value: choiceAllowLasting}})
-	card.Footer += "\n\n" + format("“Allow here until /clear” also lets me ") + what + fmt.Sprintf(", while I answer %s in this conversation.", requester) + format(" /approvals ends that.")
+	card.Choices = append(card.Choices, []Choice{{Label: format(label), Value: choiceAllowLasting}})
+	card.Footer += "\n\n" + format("“"+label+"” also lets me ") + what + fmt.Sprintf(", while I answer %s in this conversation.", requester) + format(" /approvals ends that.")
 }
 
 // isAllowed reports whether the lasting approval that a call needs, want, is stored and still holds.

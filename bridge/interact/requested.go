@@ -29,6 +29,10 @@ type request struct {
 	Lasting    *LastingApproval   `json:"lasting,omitempty"`
 	LastingKey string             `json:"lasting_key,omitempty"`
 	Decision   *receipts.Decision `json:"decision,omitempty"`
+	// Why says why the addresses of a call ask, in Markdown. Hashes are those of the calls that the card
+	// shows then, as in [receipts.Approval.ShownHash].
+	Why    string   `json:"why,omitempty"`
+	Hashes []string `json:"hashes,omitempty"`
 }
 
 // choiceAllowLasting is the value of the button that allows a call, and such calls until the conversation

@@ -55,11 +55,22 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 	if r.Tool == "exec" {
 		what = "this command"
 	}
-	fmt.Fprintf(&text, "**May I run %s?**", what)
+	switch len(r.Hashes) {
+	case 0:
+		fmt.Fprintf(&text, "**May I run %s?**", what)
+	case 1:
+		text.WriteString("**May I open this address?**")
+	default:
+		fmt.Fprintf(&text, "**May I open these %d addresses?**", len(r.Hashes))
+	}
 	if task := turn.TaskOf(j); task != nil {
 		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.EscapeRevealed(wording.Clip(task.Title, maxName)))
 	}
-	fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(firstSentence(tool.Description)))
+	if r.Why != "" {
+		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)
+	} else {
+		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(firstSentence(tool.Description)))
+	}
 	if utf8.RuneCountInString(arguments) > maxOnCard {
 		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.InlineCode(r.Tool), arguments)
 		text.WriteString("Its arguments are in the messages above. Please read them to the end.")
@@ -82,7 +93,11 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		if r.Direct {
 			requester = "you"
 		}
-		r.Lasting.offer(&card, requester, func(text string) string { return format(r.Chat.Platform, text) })
+		label := "Allow here until /clear"
+		if r.Why != "" {
+			label = "Allow this address pattern"
+		}
+		r.Lasting.offer(&card, label, requester, func(text string) string { return format(r.Chat.Platform, text) })
 	}
 	return card
 }

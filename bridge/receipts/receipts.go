@@ -117,6 +117,8 @@ type Trigger struct {
 	Hook string `json:"hook,omitempty"`
 	// Note describes the trigger for users, such as when the task runs or which delivery started it.
 	Note string `json:"note,omitempty"`
+	// Hosts are the hosts that the instructions of the task name.
+	Hosts []string `json:"hosts,omitempty"`
 	// Quiet allows the task to end without an answer, by answering [Silence].
 	Quiet bool `json:"quiet,omitempty"`
 }

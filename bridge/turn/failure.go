@@ -72,7 +72,7 @@ func (t *Runner) timeoutOf(j *queue.Run) time.Duration {
 func (t *Runner) failureAnswer(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope, failure error) (string, error) {
 	WorkOf(j).Refused = false
 	text, incident := t.explainFailure(ctx, j, failure)
-	noFiles := len(t.createdFiles(ctx, h, j.Key())) == 0
+	noFiles := len(t.createdFiles(ctx, j, h)) == 0
 	switch {
 	case WorkOf(j).Refused && noFiles:
 		return t.cfg.Host.RefusalAnswer(ctx, j, scope, failure, text.message)

@@ -263,10 +263,10 @@ func numberedName(name string, n int) string {
 
 // createdFiles returns the files in the results of a turn's tools, in order and without duplicates. It
 // reads the results from the log, so that those from before a crash are included.
-func (t *Runner) createdFiles(ctx context.Context, h *conversation.History, ref string) []toolgroups.File {
-	turn, err := h.Turn(ctx, ref)
+func (t *Runner) createdFiles(ctx context.Context, j *queue.Run, h *conversation.History) []toolgroups.File {
+	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
-		t.cfg.Log.Error("files of a turn cannot be found and are not sent", "job", ref, "err", err)
+		t.cfg.Log.Error("files of a turn cannot be found and are not sent", "job", j.Key(), "err", err)
 		return nil
 	}
 	var files []toolgroups.File
@@ -278,6 +278,9 @@ func (t *Runner) createdFiles(ctx context.Context, h *conversation.History, ref 
 		for _, f := range m.Files {
 			if name := path.Clean(f.Path); !known[name] {
 				known[name] = true
+				if task := TaskOf(j); task != nil && task.Hook != "" {
+					f.Path = path.Join(HookFolder(task), f.Path)
+				}
 				files = append(files, f)
 			}
 		}

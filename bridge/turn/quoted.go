@@ -66,9 +66,23 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 		message.Files = append(message.Files, with.Files...)
 		addNote(&list[i], with.Text)
 	}
+	switch {
+	case message.Origin != "":
+	case holdsOthers(j.Message.Files, pointed):
+		message.Origin = agent.OriginQuoted
+	case len(pointed) > 0:
+		message.Origin = toolgroups.OriginOwn
+	}
 	message.Quoted = conversation.FormatQuotes(list, quotedTokens, message.Text != "")
 	t.addOverheard(ctx, j, h, after, message)
 	return nil
+}
+
+// holdsOthers reports whether attachments or quotes hold words of others than the sender and the bot. What
+// the sender has spoken is their own.
+func holdsOthers(files []chats.Attachment, quotes []chats.Quoted) bool {
+	return slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }) ||
+		slices.ContainsFunc(quotes, func(q chats.Quoted) bool { return !q.FromBot })
 }
 
 // addOverheard adds the ambient messages of a group since the message with the id after to a question.

@@ -56,7 +56,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 	}
 	if err == nil && WorkOf(j).Parts == nil {
 		// Even a failed turn may have made files, which are in the log.
-		WorkOf(j).Files = t.createdFiles(ctx, h, j.Key())
+		WorkOf(j).Files = t.createdFiles(ctx, j, h)
 	}
 	return text, err
 }
@@ -140,7 +140,7 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 
 // newQuestion returns the message of a job in the form that the conversation stores.
 func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Message {
-	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key()}
+	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key(), Origin: originOf(j)}
 	if !j.Message.Direct {
 		message.AuthorKey = j.Message.SenderID()
 		h.NoteAuthor(&j.Job)
@@ -153,6 +153,18 @@ func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Messag
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
+}
+
+// originOf returns the [agent.Message.Origin] of a job's text: empty for its user's own words, and not if it
+// holds what a task answered or a webhook received.
+func originOf(j *queue.Run) toolgroups.Origin {
+	switch task := TaskOf(j); {
+	case j.Message.Kind == receipts.KindResult:
+		return toolgroups.OriginComputed
+	case task != nil && task.Hook != "":
+		return agent.OriginQuoted
+	}
+	return ""
 }
 
 // ask lets the agent answer, and stores each message before the agent acts on it. It returns
@@ -182,8 +194,8 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
-		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error) {
-			return t.decide(ctx, j, h, call, tool, files)
+		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {
+			return t.decide(ctx, j, h, call, tool, input, files)
 		},
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,
@@ -283,8 +295,8 @@ func (t *Runner) checkOwnership(j *queue.Run) error {
 var errGate = errors.New("turn: cannot decide whether a call may run")
 
 // decide returns whether a call may run. If it may, decide loads the files of the turn.
-func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, files *checkout) (agent.Decision, error) {
-	d, err := t.cfg.Gate.Decide(ctx, j, h, call, tool)
+func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, input agent.Input, files *checkout) (agent.Decision, error) {
+	d, err := t.cfg.Gate.Decide(ctx, j, h, call, tool, input)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errGate, err)
 	}
@@ -307,7 +319,7 @@ func (t *Runner) saveMessage(ctx context.Context, j *queue.Run, h *conversation.
 	defer cancel()
 	WorkOf(j).Files = nil
 	if len(h.Staged) == 0 { // otherwise the question is not stored yet, and no tool has run
-		WorkOf(j).Files = t.createdFiles(ctx, h, j.Key())
+		WorkOf(j).Files = t.createdFiles(ctx, j, h)
 	}
 	t.cfg.Sender.Prepare(j, m.Text, true)
 	err := t.cfg.Jobs.WriteFenced(ctx, j, func() error {

@@ -185,8 +185,8 @@ type Position interface {
 
 // Gate decides on tool calls.
 type Gate interface {
-	// Decide returns whether a call of a turn may run.
-	Decide(ctx context.Context, j *queue.Run, at Position, call toolgroups.Call, tool toolgroups.Tool) (agent.Decision, error)
+	// Decide returns whether a call of a turn may run. input is what the model was shown before the call.
+	Decide(ctx context.Context, j *queue.Run, at Position, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error)
 	// ApplyDecisions adds the decisions that were made while a job waited to the job, and reports
 	// whether the job can continue.
 	ApplyDecisions(ctx context.Context, j *queue.Run) (bool, error)

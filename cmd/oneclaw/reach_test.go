@@ -231,7 +231,7 @@ func (r *reach) turn() agent.Turn {
 	return agent.Turn{
 		Prompt: "You help.", History: slices.DeleteFunc(slices.Clone(r.history), func(m agent.Message) bool { return m.Erased }), Set: toolgroups.NewSet(func() *toolgroups.Registry { return r.registry }, groups),
 		Router: r.router, Scope: toolgroups.Scope{Role: r.role}, Model: r.model,
-		Gate: func(_ context.Context, call toolgroups.Call, _ toolgroups.Tool) (agent.Decision, error) {
+		Gate: func(_ context.Context, call toolgroups.Call, _ toolgroups.Tool, _ agent.Input) (agent.Decision, error) {
 			if call.Name == toolgroups.ToolCall {
 				r.t.Error("a guard is asked about tool_call")
 			}

@@ -43,6 +43,9 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 		return persona, err
 	}
 	persona.Prompt = joinPrompt(persona.Prompt, p.skills.Section())
+	if scope.Outsider {
+		return persona, nil // the facts are the owner's
+	}
 	if persona.Tail, err = p.memory.Snapshot(ctx, scope.Owner, p.conversationStart(ctx, scope)); err != nil {
 		p.log.Warn("answering without memory", "err", err)
 	}
@@ -51,6 +54,9 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 
 // recall implements turn.Settings.Recall.
 func (p *profileBuilder) recall(ctx context.Context, scope toolgroups.Scope, text string) (string, error) {
+	if scope.Outsider {
+		return "", nil
+	}
 	notes, err := p.memory.Recall(ctx, scope.Owner, text, p.conversationStart(ctx, scope))
 	var found []string
 	for _, n := range notes {

@@ -121,6 +121,9 @@ type ApprovalConfig struct {
 	Approvals []Rule `yaml:"approvals,omitempty"`
 	// ApprovalTimeout is how long a call waits for approval.
 	ApprovalTimeout time.Duration `yaml:"approval_timeout" env:"ONECLAW_APPROVAL_TIMEOUT"`
+	// ApprovalHosts are the hosts whose addresses the bot opens without asking, whoever wrote them;
+	// *.example.com stands for the hosts below.
+	ApprovalHosts []string `yaml:"approval_hosts" env:"ONECLAW_APPROVAL_HOSTS"`
 }
 
 // AccessConfig configures who may talk to the bot.

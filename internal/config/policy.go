@@ -170,10 +170,11 @@ func (p *Policies) PolicyFor(call toolgroups.Call, tool toolgroups.Tool) interac
 	}
 	policy := defaultPolicy(call, tool)
 	for _, r := range p.rules {
-		if !r.matches(call, group) {
+		byName := r.Tool == tool.Name
+		if !r.matches(call, group) || r.Policy == interact.Allow && administers(tool) && !byName {
 			continue
 		}
-		policy.Rule, policy.MayLast = r.Policy, r.Lasting
+		policy.Rule, policy.MayLast, policy.ByName = r.Policy, r.Lasting, byName
 		if r.Approvers != "" {
 			policy.Approvers = approverNames[r.Approvers]
 		}
@@ -189,11 +190,22 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	if tool.NeedsApproval != nil {
 		asks = tool.NeedsApproval(call.Arguments)
 	}
-	if asks && tool.Effect != toolgroups.ReadOnly {
+	switch {
+	case administers(tool):
+		policy.Rule, policy.Approvers = interact.Ask, interact.ApproversAdmins
+	case asks && tool.Effect != toolgroups.ReadOnly:
 		policy.Rule, policy.MayLast = interact.Ask, true
+	case tool.Outlives && call.ReadOthers:
+		policy.Rule = interact.Ask
 	}
 	if tool.Personal {
 		policy.Approvers = interact.ApproversRequester
 	}
 	return policy
+}
+
+// administers reports whether a tool changes what only administrators may change. Whatever a model reads
+// could make it call such a tool, so only a rule that names the tool lets it run unasked.
+func administers(tool toolgroups.Tool) bool {
+	return tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -62,6 +63,20 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 		req.Header.Set("Content-Type", kind)
 	}
 	return req, nil
+}
+
+// OnlyNegotiates reports whether the headers of a request carry nothing but a wish for one of the usual
+// types of content. Any other header could carry data.
+func OnlyNegotiates(headers map[string]string) bool {
+	usual := []string{"*/*", "application/json", "application/xml", "application/rss+xml", "application/atom+xml", "text/html", "text/plain", "text/csv", "text/*"}
+	for name, value := range headers {
+		for kind := range strings.SplitSeq(value, ",") {
+			if !strings.EqualFold(name, "Accept") || !slices.Contains(usual, strings.TrimSpace(kind)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // OverridesMethod reports whether a request asks its server to treat it as one with another method: by

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	"oneclaw/internal/guard"
@@ -106,7 +104,7 @@ func isBinary(data []byte, contentType string) bool {
 
 // requestNeedsApproval reports whether a request needs approval. Requests that only read do not, as
 // with webfetch. Other methods change something, and so may a GET that asks the server to treat
-// it as another method.
+// it as another method. Headers can carry what the conversation knows.
 func requestNeedsApproval(arguments json.RawMessage) bool {
 	var in map[string]json.RawMessage
 	if json.Unmarshal(arguments, &in) != nil {
@@ -124,11 +122,8 @@ func requestNeedsApproval(arguments json.RawMessage) bool {
 				return true
 			}
 		case "headers":
-			var headers map[string]json.RawMessage
-			if json.Unmarshal(value, &headers) != nil {
-				return true
-			}
-			if guard.OverridesMethod("", slices.Collect(maps.Keys(headers))...) {
+			var headers map[string]string
+			if json.Unmarshal(value, &headers) != nil || !guard.OnlyNegotiates(headers) {
 				return true
 			}
 		}

@@ -50,7 +50,7 @@ func (t *Tools) newHandler(e scriptSpec) toolgroups.Handler {
 			return toolgroups.Result{}, err
 		}
 		script := sandbox.Script{Source: e.source, Entry: e.function, Params: params, Timeout: e.timeout}
-		res, err := t.runScript(ctx, call, script, access{sends: true, google: e.usesGoogle})
+		res, err := t.runScript(ctx, call, script, access{sends: true, google: e.usesGoogle, hosts: hostsIn(script.Source)})
 		if errors.Is(err, sandbox.ErrTimeout) {
 			return res, toolgroups.Errorf(toolgroups.CodeTimeout, "Tool '%s' did not end within %s.", call.Name, e.timeout)
 		}
@@ -89,7 +89,7 @@ func (t *Tools) paramsWithEnv(ctx context.Context, call toolgroups.Call, names [
 
 // runScript runs a script for a call.
 func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.Script, may access) (toolgroups.Result, error) {
-	text := ""
+	text, origin := "", toolgroups.OriginOwn
 	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope, access: may}
 		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
@@ -98,12 +98,15 @@ func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.S
 			t.cfg.Logger.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
 		}
 		text, err = t.cfg.Engine.Run(ctx, s)
+		if h.readOthers.Load() || h.requests.Load() > 0 || may.sends {
+			origin = toolgroups.OriginComputed
+		}
 		return err
 	})
 	if err != nil {
 		return toolgroups.Result{}, scriptError(err)
 	}
-	return toolgroups.Result{Text: files.Shorten(call.Scope, "js", text, 0, t.cfg.Now())}, nil
+	return toolgroups.Result{Text: files.Shorten(call.Scope, "js", text, 0, t.cfg.Now()), Origin: origin}, nil
 }
 
 // scriptError converts an error from the sandbox into one for the model.

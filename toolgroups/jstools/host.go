@@ -24,6 +24,8 @@ const (
 type access struct {
 	sends  bool // send requests that change something
 	google bool // use the Google account of the user
+	// hosts are those that the script names, and may reach without asking.
+	hosts []string
 }
 
 // host provides the host functions for one run of a script.
@@ -33,6 +35,9 @@ type host struct {
 	scope        toolgroups.Scope
 	access       access
 	bytesWritten atomic.Int64
+	requests     atomic.Int64
+	// readOthers is set once the script has read anything that others may have written.
+	readOthers atomic.Bool
 }
 
 func (h *host) functions() map[string]sandbox.Function {
@@ -74,6 +79,7 @@ type fileArgs struct {
 }
 
 func (h *host) readFile(_ context.Context, in fileArgs) (any, error) {
+	h.readOthers.Store(true)
 	data, err := h.root.ReadFile(in.Path, maxFileSize)
 	if err != nil {
 		return nil, fileError(in.Path, err)

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/html/charset"
 
 	"oneclaw/internal/guard"
+	"oneclaw/toolgroups"
 )
 
 type fetchArgs struct {
@@ -43,7 +45,7 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 	default:
 		return nil, fmt.Errorf("the method %.20q is none of GET, HEAD, POST, PUT, PATCH and DELETE", in.Method)
 	}
-	if err := h.checkSending(in.Method, in.URL, in.Headers); err != nil {
+	if err := h.checkSending(ctx, in.Method, in.URL, in.Headers); err != nil {
 		return nil, err
 	}
 	req, err := guard.NewRequest(ctx, in.Method, in.URL, in.Body, in.Headers)
@@ -67,14 +69,36 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 	return out, nil
 }
 
-// checkSending returns an error if the script may only read, and the request might change something: no
-// person has approved that. These are the requests for which http_request asks.
-func (h *host) checkSending(method, address string, headers map[string]string) error {
+// maxRequests bounds the requests of one run of a script.
+const maxRequests = 100
+
+// checkSending returns an error if the script may only read, and the request might change something or
+// carry data in its headers: no person has approved that. These are the requests for which http_request
+// asks. It also returns an error for an address about which webfetch would ask, unless it is at a host that
+// the code of a user tool names: an administrator has approved that code.
+func (h *host) checkSending(ctx context.Context, method, address string, headers map[string]string) error {
+	if h.requests.Add(1) > maxRequests {
+		return fmt.Errorf("one run makes at most %d requests", maxRequests)
+	}
 	reads := method == http.MethodGet || method == http.MethodHead
-	if h.access.sends || reads && !guard.OverridesMethod(address, slices.Collect(maps.Keys(headers))...) {
+	if !h.access.sends && (!reads || guard.OverridesMethod(address) || !guard.OnlyNegotiates(headers)) {
+		return errors.New("js_eval only reads the web (GET and HEAD, without headers of its own): make this request with http_request, which a person approves")
+	}
+	if u, err := url.Parse(address); err == nil && slices.Contains(h.access.hosts, strings.ToLower(u.Hostname())) {
 		return nil
 	}
-	return errors.New("js_eval only reads the web (GET and HEAD): make this request with http_request, which a person approves")
+	return toolgroups.CheckAddress(ctx, address)
+}
+
+// hostPattern finds the addresses that a script names.
+var hostPattern = regexp.MustCompile(`(?i)https?://([a-z0-9.-]+)`)
+
+// hostsIn returns the hosts of the addresses in the source of a user tool.
+func hostsIn(source string) (hosts []string) {
+	for _, found := range hostPattern.FindAllStringSubmatch(source, -1) {
+		hosts = append(hosts, strings.ToLower(found[1]))
+	}
+	return hosts
 }
 
 func isSuccess(res *http.Response) bool { return res.StatusCode >= 200 && res.StatusCode <= 299 }

@@ -59,8 +59,6 @@ func TestFetchRefuses(t *testing.T) {
 		`fetch("http://user:hush@example.org/")`:                          "user name",
 		`fetch("` + url + `", {method: "TRACE"})`:                         "is none of",
 		`fetch("` + url + `", {body: "x"})`:                               "has no body",
-		`fetch("` + url + `", {headers: {Host: "other"}})`:                "'Host' cannot be set",
-		`fetch("` + url + `", {headers: {a: "x".repeat(20000)}})`:         "headers are larger",
 		`fetch("` + url + `", {headers: {"X-A": "b\r\nInjected: true"}})`: "",
 	} {
 		_, fault := h.call(t, "js_eval", args{"code": "await " + code})
@@ -69,8 +67,14 @@ func TestFetchRefuses(t *testing.T) {
 			t.Error("a secret of the URL is repeated")
 		}
 	}
-	if got := h.asTool(t, url, `fetch(U, {method: "POST", body: "x".repeat(2e6)}).catch(e => e.message)`); !strings.Contains(got, "body is larger") {
-		t.Error(got)
+	for code, want := range map[string]string{
+		`fetch(U, {method: "POST", body: "x".repeat(2e6)})`: "body is larger",
+		`fetch(U, {headers: {Host: "other"}})`:              "'Host' cannot be set",
+		`fetch(U, {headers: {a: "x".repeat(20000)}})`:       "headers are larger",
+	} {
+		if got := h.asTool(t, url, code+`.catch(e => e.message)`); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", code, got)
+		}
 	}
 }
 
@@ -93,6 +97,8 @@ func TestJsEvalOnlyReadsTheWeb(t *testing.T) {
 		`fetch(U, {method: "HEAD", headers: [["x-http-method", "PUT"]]})`,
 		`fetch(U + "/?a=1&_method=DELETE")`,
 		`downloadToFile(U, "f", {"X-Method-Override": "PATCH"})`,
+		`fetch(U, {headers: {"X-Data": "what the conversation knows"}})`,
+		`downloadToFile(U, "f", {"Cookie": "what the conversation knows"})`,
 		`downloadToFile(U + "/?%5Fmethod=delete", "f")`,
 		`uploadMultipart(U, [{type: "file", path: "contract.txt"}])`,
 	} {
@@ -101,7 +107,7 @@ func TestJsEvalOnlyReadsTheWeb(t *testing.T) {
 			t.Errorf("%s: %s", code, got)
 		}
 	}
-	h.js(t, `const U = "`+url+`"; await fetch(U + "/get?method=x", {headers: {Authorization: "x"}}); await fetch(U + "/head", {method: "head"}); await downloadToFile(U + "/file", "f")`)
+	h.js(t, `const U = "`+url+`"; await fetch(U + "/get?method=x", {headers: {Accept: "text/html"}}); await fetch(U + "/head", {method: "head"}); await downloadToFile(U + "/file", "f")`)
 	if diff := cmp.Diff([]string{"GET /get?method=x", "HEAD /head", "GET /file"}, arrived); diff != "" {
 		t.Error(diff)
 	}
@@ -145,7 +151,7 @@ func TestDownloadsAreNotCut(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(h.workspace, "in/big.bin")); err != nil || info.Size() != 3<<20 {
 		t.Error(info, err)
 	}
-	h.js(t, `await downloadToFile("`+url+`/header", "h", {Authorization: "Bearer x"})`)
+	h.asTool(t, url, `downloadToFile(U + "/header", "h", {Authorization: "Bearer x"}).then(() => "")`)
 	if data, err := os.ReadFile(filepath.Join(h.workspace, "h")); err != nil || string(data) != "Bearer x" {
 		t.Errorf("%q, %v", data, err)
 	}

@@ -119,6 +119,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		Wait:          maxAsking,
 		Effect:        s.effect(e),
 		Personal:      s.isPersonal(),
+		Fetches:       true,
 		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
 		Version:       s.cache.fingerprint + " " + e.current,

@@ -1,0 +1,147 @@
+package interact
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/provenance"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
+	"oneclaw/internal/wording"
+	"oneclaw/toolgroups"
+)
+
+// addressCall is a call of a reply whose addresses a person has to be asked about.
+type addressCall struct {
+	call    toolgroups.Call
+	tool    toolgroups.Tool
+	mail    bool
+	why     string
+	hash    string // as in [receipts.Approval.ShownHash]
+	address provenance.Address
+}
+
+// input returns what the model was shown before a call.
+func (g *Gate) input(call toolgroups.Call, shown agent.Input) *provenance.Input {
+	return &provenance.Input{Input: shown, User: call.User, Tool: g.cfg.Tool}
+}
+
+// judgeAddresses returns why a call has to ask before it fetches its addresses; nil if it may fetch them.
+// A refusal is the reason for which it may not, whoever asks.
+func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroups.Call, tool toolgroups.Tool) (asks *addressCall, refusal string) {
+	if !tool.Fetches {
+		return nil, ""
+	}
+	for _, a := range provenance.Addresses(string(call.Arguments)) {
+		verdict, refusal := g.judge(j, in, a)
+		if refusal != "" {
+			return nil, refusal
+		}
+		if verdict.Asks && (asks == nil || asks.mail) { // what the model composed weighs more
+			asks = &addressCall{call: call, tool: tool, mail: verdict.Mail, why: verdict.Why, hash: agent.Hash(tool.Name, string(call.Arguments)), address: a}
+		}
+	}
+	return asks, ""
+}
+
+// judge judges one address. A turn of a webhook reaches only the hosts that its instructions name.
+func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address) (v provenance.Verdict, refusal string) {
+	if task := turn.TaskOf(j); task != nil && task.Hook != "" {
+		if !provenance.HostMatches(a.Hostname(), slices.Concat(task.Hosts, g.cfg.Hosts)) {
+			return v, "the instructions of this webhook do not name the host " + a.Hostname()
+		}
+		if slices.Contains(task.Hosts, a.Hostname()) {
+			return v, ""
+		}
+	}
+	if provenance.HostMatches(a.Hostname(), g.cfg.Hosts) {
+		return v, ""
+	}
+	return in.Judge(a), ""
+}
+
+// checkAddress returns the function that decides on the addresses that a script of a call fetches.
+func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input) func(address string) error {
+	return func(address string) error {
+		a, ok := provenance.Parse(address)
+		if !ok {
+			return nil // the request will say what is wrong with it
+		}
+		switch verdict, refusal := g.judge(j, in, a); {
+		case refusal != "":
+			return toolgroups.Errorf(toolgroups.CodeDenied, "Not fetched: %s.", refusal)
+		case verdict.Asks:
+			return toolgroups.Errorf(toolgroups.CodeDenied,
+				"A script cannot fetch this address, because the conversation holds words of others and not this address. Fetch it with webfetch, which asks the user.")
+		}
+		return nil
+	}
+}
+
+// sameReply returns the calls of the reply of a call that ask about their addresses for the same reason:
+// one card asks about all of them.
+func (g *Gate) sameReply(j *queue.Run, in *provenance.Input, first *addressCall) []*addressCall {
+	all := []*addressCall{first}
+	at := len(in.Messages) - 1
+	for at >= 0 && in.Messages[at].Role != agent.RoleAssistant {
+		at--
+	}
+	if at < 0 {
+		return all
+	}
+	for _, c := range in.Messages[at].Calls {
+		tool, ok := g.cfg.Tool(c.EffectiveTool())
+		if !ok || !tool.Fetches {
+			continue
+		}
+		call := toolgroups.Call{ID: c.ID, Name: tool.Name, Arguments: json.RawMessage(c.EffectiveArguments()), Scope: first.call.Scope}
+		if !tool.ChecksArguments {
+			valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)
+			if fault != nil {
+				continue
+			}
+			call.Arguments = valid
+		}
+		if policy := g.cfg.Policy(call, tool); policy.Rule != Allow || policy.ByName {
+			continue
+		}
+		asks, _ := g.judgeAddresses(j, in, call, tool)
+		if asks != nil && asks.mail == first.mail && !slices.ContainsFunc(all, func(o *addressCall) bool { return o.hash == asks.hash }) {
+			all = append(all, asks)
+		}
+	}
+	slices.SortFunc(all, func(x, y *addressCall) int { return strings.Compare(x.hash, y.hash) })
+	return all
+}
+
+// addressArguments formats the calls of a card completely and exactly, as Markdown. It returns false if
+// they are too long.
+func addressArguments(all []*addressCall) (string, bool) {
+	var text strings.Builder
+	for _, one := range all {
+		arguments, whole := formatArguments(one.call.Arguments)
+		if !whole {
+			return "", false
+		}
+		if len(all) > 1 {
+			text.WriteString("**" + wording.InlineCode(one.tool.Name) + "**\n\n")
+		}
+		text.WriteString(arguments + "\n\n")
+	}
+	return strings.TrimSpace(text.String()), true
+}
+
+// lastingAddress returns the lasting approval that would cover what an address card asks about: the pages
+// in the folder of the address, or exactly this call; for links of mails all of them.
+func (g *Gate) lastingAddress(j *queue.Run, asks *addressCall) *LastingApproval {
+	tool := asks.tool
+	if asks.mail {
+		return g.newLasting(j, asks.call, tool, "links of mails that I read here", "mail")
+	}
+	if folder, ok := toolgroups.FolderOf(asks.address.String()); ok && len(provenance.Addresses(string(asks.call.Arguments))) == 1 && tool.Effect == toolgroups.ReadOnly {
+		return g.newLasting(j, asks.call, tool, "pages directly in "+wording.InlineCode(folder)+" (they may redirect elsewhere)", folder)
+	}
+	return g.newLasting(j, asks.call, tool, "", "")
+}

