@@ -113,20 +113,11 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 			failed = failed.Plus(reply.Usage)
 		}
 		return fault
-	}, func(fault *provider.Fault) bool {
-		if sent := c.encodeTools(req.Tools); offer.LeaveOut(fault, wireNames(sent)) {
-			c.cfg.Logger.Warn("tools left out because the model's server refuses them", "model", c.cfg.Model, "tools", offer.Left(), "err", fault.Failure)
-			req.Tools = offer.Tools
-			return true
-		}
-		better := q.learn(fault, c.effort(req.Effort, q))
-		if better == q {
+	}, func(fault *provider.Fault) (again bool) {
+		if again, q = c.adaptRequest(&req, q, fault, offer); !again {
 			c.cfg.ModelCache.LearnLimit(c.origin, fault)
-			return false
 		}
-		c.cfg.Logger.Info("model request adapted after a refusal", "model", c.cfg.Model, "err", fault.Failure)
-		q = better
-		return true
+		return again
 	})
 	if err != nil {
 		return agent.Reply{Usage: failed}, err
@@ -139,6 +130,31 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 	provider.RestoreNames(reply.Calls, c.cfg.ModelCache.Renamed(provider.FamilyClaude, req.Tools))
 	reply.Usage = failed.Plus(reply.Usage)
 	return reply, nil
+}
+
+// adaptRequest changes a refused request into one that may succeed. It leaves out the tools that the refusal
+// names, or applies the change that it suggests, or else removes pictures, because an answer to the text alone
+// is better than none.
+func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, offer *provider.Offer) (again bool, better quirks) {
+	if offer.LeaveOut(f, wireNames(c.encodeTools(req.Tools))) {
+		c.cfg.Logger.Warn("tools left out because the model's server refuses them", "model", c.cfg.Model, "tools", offer.Left(), "err", f.Failure)
+		req.Tools = offer.Tools
+		return true, q
+	}
+	pictures := !q.noVision && req.ReadFile != nil && len(agent.ShownPictures(req.Messages)) > 0
+	better = q.learn(f, c.effort(req.Effort, q))
+	switch {
+	case better.noVision && !q.noVision && !pictures:
+		return false, q // no pictures were shown
+	case better != q:
+		c.cfg.Logger.Info("model request adapted after a refusal", "model", c.cfg.Model, "err", f.Failure)
+		return true, better
+	case pictures && f.Failure.Kind == agent.KindRejected && !f.Failure.Filtered:
+		c.cfg.Logger.Warn("model request with pictures refused, retrying without pictures", "model", c.cfg.Model, "err", f.Failure)
+		req.ReadFile = nil
+		return true, q
+	}
+	return false, q
 }
 
 // maxPauses bounds how often one reply may be paused by the provider (pause_turn), which happens when its

@@ -248,6 +248,22 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// A picture that is refused does not cost the question, over this API either.
+func TestARefusedPictureIsLeftOut(t *testing.T) {
+	c := newTalk(t)
+	c.turn.ReadFile = func(string, int64) ([]byte, error) { return []byte("\x89PNG\r\n\x1a\n-------"), nil }
+	c.think = func(req brain.Request) brain.Reply {
+		for _, m := range req.Messages {
+			if len(m.Pictures) > 0 {
+				return brain.Reply{Err: &brain.Error{Status: 400, Message: "messages.0.content.1.image.source.base64: Could not process image"}}
+			}
+		}
+		return brain.Reply{Text: "I see none."}
+	}
+	c.say("look", "I see none.", "a.png")
+	c.say("and now?", "I see none.")
+}
+
 // Conversations as they come from elsewhere: odd ids, arguments and names, nothing said.
 func TestOddHistories(t *testing.T) {
 	c := newTalk(t)

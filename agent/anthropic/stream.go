@@ -30,24 +30,26 @@ type answer struct {
 	complete   bool
 	usage      usage
 	blocks     []*piece
+	// open holds the last block with each index. Gateways leave indices out, or begin with another.
+	open map[provider.Count]*piece
 }
 
 // usage counts tokens. Each event overwrites the fields that it contains.
 type usage struct {
-	Input         int `json:"input_tokens"`
-	CacheWritten  int `json:"cache_creation_input_tokens"`
-	CacheRead     int `json:"cache_read_input_tokens"`
+	Input         provider.Count `json:"input_tokens"`
+	CacheWritten  provider.Count `json:"cache_creation_input_tokens"`
+	CacheRead     provider.Count `json:"cache_read_input_tokens"`
 	CacheCreation struct {
-		OneHour int `json:"ephemeral_1h_input_tokens"`
+		OneHour provider.Count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
-	Output int `json:"output_tokens"`
+	Output provider.Count `json:"output_tokens"`
 }
 
 // sum returns the usage as the agent counts it.
 func (u usage) sum() agent.Usage {
 	return agent.Usage{
-		Input: u.Input + u.CacheRead + u.CacheWritten, Cached: u.CacheRead, CacheWritten: u.CacheWritten, CacheWrittenHour: u.CacheCreation.OneHour,
-		Output: u.Output,
+		Input: int(u.Input + u.CacheRead + u.CacheWritten), Cached: int(u.CacheRead), CacheWritten: int(u.CacheWritten), CacheWrittenHour: int(u.CacheCreation.OneHour),
+		Output: int(u.Output),
 	}
 }
 
@@ -66,7 +68,7 @@ func (a *answer) spent(req *agent.Request) agent.Usage {
 // event is a stream event. Unknown types are ignored.
 type event struct {
 	Type    string
-	Index   int
+	Index   provider.Count
 	Message struct {
 		Model string
 		Usage json.RawMessage
@@ -99,10 +101,24 @@ func (c *Client) stream(ctx context.Context, r *request, alive func(), show func
 	switch err := provider.ForEachEvent(resp, a.handleEvent); {
 	case !errors.Is(err, io.EOF):
 		return a, err
-	case !a.complete || a.stopReason == "":
+	case !a.isWhole():
 		return a, errIncomplete
 	}
 	return a, nil
+}
+
+// isWhole reports whether the server has sent the whole answer. Gateways leave out the stop reason, or the event
+// that ends the stream.
+func (a *answer) isWhole() bool {
+	if a.stopReason != "" || !a.complete {
+		return a.stopReason != ""
+	}
+	for _, p := range a.blocks {
+		if p.Type == blockToolUse && p.input.Len() > 0 && !json.Valid([]byte(p.input.String())) {
+			return false
+		}
+	}
+	return len(a.blocks) > 0
 }
 
 // handleEvent updates the answer from one event. It returns io.EOF if no more events are needed.
@@ -114,17 +130,18 @@ func (a *answer) handleEvent(raw []byte) error {
 	switch e.Type {
 	case "message_start":
 		a.model = e.Message.Model
-		return a.addUsage(e.Message.Usage)
+		a.addUsage(e.Message.Usage)
 	case "content_block_start":
 		return a.beginBlock(&e)
 	case "content_block_delta":
-		if e.Index < 0 || e.Index >= len(a.blocks) {
-			return fmt.Errorf("a stream event is for block %d, but there are %d", e.Index, len(a.blocks))
+		p := a.open[e.Index]
+		if p == nil {
+			return fmt.Errorf("a stream event is for block %d, which has not begun", e.Index)
 		}
-		a.appendDelta(a.blocks[e.Index], &e)
+		a.appendDelta(p, &e)
 	case "message_delta":
 		a.stopReason = cmp.Or(e.Delta.StopReason, a.stopReason)
-		return a.addUsage(e.Usage)
+		a.addUsage(e.Usage)
 	case "message_stop":
 		a.complete = true
 		return io.EOF // a proxy may keep the stream open, or break it
@@ -134,26 +151,23 @@ func (a *answer) handleEvent(raw []byte) error {
 	return nil
 }
 
-func (a *answer) addUsage(raw json.RawMessage) error {
+func (a *answer) addUsage(raw json.RawMessage) {
 	if raw == nil {
-		return nil
+		return
 	}
-	if err := json.Unmarshal(raw, &a.usage); err != nil {
-		return fmt.Errorf("decode usage: %w", err)
-	}
-	return nil
+	_ = json.Unmarshal(raw, &a.usage) // a wrong type in it must not cost the reply
 }
 
-// beginBlock adds a block. Blocks begin in order, even if their deltas are interleaved.
+// beginBlock adds a block. Its deltas, which have its index, may be between those of others.
 func (a *answer) beginBlock(e *event) error {
-	if e.Index != len(a.blocks) {
-		return fmt.Errorf("block %d begins, but %d was expected", e.Index, len(a.blocks))
-	}
 	p := &piece{start: e.ContentBlock}
 	if err := json.Unmarshal(e.ContentBlock, p); err != nil {
 		return fmt.Errorf("decode a content block: %w", err)
 	}
-	a.blocks = append(a.blocks, p)
+	if a.open == nil {
+		a.open = map[provider.Count]*piece{}
+	}
+	a.blocks, a.open[e.Index] = append(a.blocks, p), p
 	if p.Type == blockText {
 		a.onText(p.Text)
 	}

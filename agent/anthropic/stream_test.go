@@ -125,12 +125,49 @@ func TestACallThatIsCutOffIsNotOneWithoutArguments(t *testing.T) {
 	}
 }
 
+// Gateways number the blocks from one, or leave numbers out (omlx #1353, new-api #5482), as text, or all the
+// same, and leave out the stop reason or the last event: each delta belongs to the block that last began with its
+// number.
+func TestBlocksAreKnownByTheirNumbers(t *testing.T) {
+	block := func(index, kind string) string {
+		return `{"type":"content_block_start","index":` + index + `,"content_block":` + kind + `}`
+	}
+	delta := func(index, of string) string {
+		return `{"type":"content_block_delta","index":` + index + `,"delta":` + of + `}`
+	}
+	const said, call = `{"type":"text","text":""}`, `{"type":"tool_use","id":"toolu_1","name":"note","input":{}}`
+	const one, args = `{"type":"text_delta","text":"One."}`, `{"type":"input_json_delta","partial_json":"{\"n\":1}"}`
+	for name, events := range map[string][]string{
+		"from one":      append([]string{began(1), block("1", said), delta("1", one), block("2", call), delta("2", args)}, ended("tool_use", 1)...),
+		"a gap":         append([]string{began(1), block("0", said), block("2", call), delta("2", args), delta("0", one)}, ended("tool_use", 1)...),
+		"all the same":  append([]string{began(1), block("0", said), delta("0", one), block("0", call), delta("0", args)}, ended("tool_use", 1)...),
+		"texts":         append([]string{began(1), block(`"0"`, said), delta(`"0"`, one), block(`"1"`, call), delta(`"1"`, args)}, ended("tool_use", 1)...),
+		"no reason":     {began(1), block("0", said), delta("0", one), block("1", call), delta("1", args), `{"type":"message_stop"}`},
+		"no last event": append([]string{began(1), block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)[0]),
+		"odd usage":     append([]string{`{"type":"message_start","message":{"usage":{"input_tokens":"1","output_tokens":[]}}}`, block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)...),
+	} {
+		c, _ := played(t, events)
+		reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil)
+		if err != nil || reply.Text != "One." || len(reply.Calls) != 1 || reply.Calls[0].Arguments != `{"n":1}` {
+			t.Errorf("%s: %+v, %v", name, reply, err)
+		}
+	}
+	for name, events := range map[string][]string{
+		"a call that is cut, no reason": {began(1), block("0", call), delta("0", `{"type":"input_json_delta","partial_json":"{"}`), `{"type":"message_stop"}`},
+		"no end":                        {began(1), block("0", said), delta("0", one)},
+	} {
+		c, _ := played(t, events)
+		if reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil); err == nil {
+			t.Errorf("%s: %+v", name, reply)
+		}
+	}
+}
+
 // What breaks the order of a stream is no reply.
 func TestBrokenStreams(t *testing.T) {
 	for name, events := range map[string][]string{
 		"no end":             {began(1), `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"One."}}`},
 		"no reason":          {began(1), `{"type":"message_stop"}`},
-		"a block too far":    {began(1), `{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`},
 		"more of no block":   {began(1), `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`},
 		"no JSON":            {began(1), `{"type":`},
 		"an error by itself": {began(1), `{"type":"error","error":{"type":"invalid_request_error","message":"No."}}`},

@@ -231,9 +231,9 @@ func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, body
 			onDelta(agent.Delta{Text: text})
 		}
 	}
-	var a collector = &accumulator{onText: show, origin: c.origin}
+	var a collector = &accumulator{onText: show, origin: c.origin, family: q.family}
 	if q.useResponses {
-		a = &responseCollector{onText: show, origin: c.origin}
+		a = &responseCollector{onText: show, origin: c.origin, family: q.family}
 	}
 	if reply, err = a.reply(provider.ForEachEvent(resp, a.handleEvent)); err != nil {
 		reported, received := a.usage()

@@ -31,10 +31,10 @@ type item struct {
 	// Phase is set for messages. Some models require it back.
 	Phase string `json:"phase,omitempty"`
 	// CallID, Name and Arguments are set for calls, Content for messages.
-	CallID    string    `json:"call_id,omitempty"`
-	Name      string    `json:"name,omitempty"`
-	Arguments string    `json:"arguments,omitempty"`
-	Content   []content `json:"content,omitempty"`
+	CallID    provider.Text      `json:"call_id,omitempty"`
+	Name      string             `json:"name,omitempty"`
+	Arguments provider.Arguments `json:"arguments,omitempty"`
+	Content   []content          `json:"content,omitempty"`
 }
 
 type content struct {
@@ -50,7 +50,7 @@ type response struct {
 	Status            api.ResponseStatus             `json:"status"`
 	Model             string                         `json:"model"`
 	Output            []item                         `json:"output"`
-	Usage             *api.ResponseUsage             `json:"usage"`
+	Usage             json.RawMessage                `json:"usage"`
 	Error             json.RawMessage                `json:"error"`
 	IncompleteDetails *api.ResponseIncompleteDetails `json:"incomplete_details"`
 }
@@ -76,7 +76,16 @@ type responseCollector struct {
 	final  *response
 	// received counts the bytes of all deltas. reported is the usage in the last event.
 	received int
-	reported *api.ResponseUsage
+	reported *responseUsage
+	family   provider.Family
+}
+
+// responseUsage holds the token counts of a response.
+type responseUsage struct {
+	InputTokens  provider.Count `json:"input_tokens"`
+	OutputTokens provider.Count `json:"output_tokens"`
+	TotalTokens  provider.Count `json:"total_tokens"`
+	Details      cacheCounts    `json:"input_tokens_details"`
 }
 
 // handleEvent adds one event to the reply. The last event contains the whole reply.
@@ -108,7 +117,7 @@ func (r *responseCollector) handleEvent(raw []byte) error {
 		if e.Object == "response" {
 			return r.handleLast(&e.response, "response."+string(e.Status))
 		}
-		if provider.IsPresent(e.Error) || e.Object == "error" {
+		if provider.IsError(e.Error) || e.Object == "error" {
 			return eventError(e.Error, provider.ErrorBody{Code: e.Code, Message: e.Message})
 		}
 	}
@@ -120,9 +129,11 @@ func (r *responseCollector) handleLast(whole *response, kind string) error {
 	if whole == nil {
 		return errBroken
 	}
-	r.reported = whole.Usage
+	if reported := (responseUsage{}); provider.IsPresent(whole.Usage) && json.Unmarshal(whole.Usage, &reported) == nil {
+		r.reported = &reported
+	}
 	if kind == "response.failed" || whole.Status == api.ResponseStatusFailed || whole.Status == api.ResponseStatusCancelled {
-		if !provider.IsPresent(whole.Error) {
+		if !provider.IsError(whole.Error) {
 			return errBroken
 		}
 		return eventError(whole.Error, provider.ErrorBody{})
@@ -180,10 +191,9 @@ func (r *responseCollector) reply(err error) (agent.Reply, error) {
 // usage returns the usage that the server has reported, and how many bytes of the reply it has sent.
 func (r *responseCollector) usage() (reported agent.Usage, received int) {
 	if u := r.reported; u != nil {
-		reported.Input, reported.Output = u.InputTokens, u.OutputTokens
-		if u.InputTokensDetails != nil {
-			reported.Cached, reported.CacheWritten = u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
-		}
+		reported = provider.Counts{
+			Input: int(u.InputTokens), Output: int(u.OutputTokens), Total: int(u.TotalTokens), Cached: int(u.Details.CachedTokens), Written: int(u.Details.CacheWriteTokens),
+		}.Usage(r.family)
 	}
 	return reported, r.received
 }
@@ -200,7 +210,7 @@ func decodeOutput(output []item, origin string) (text string, calls []agent.Call
 			}
 			back.Items = append(back.Items, item{Type: itemMessage, Phase: it.Phase})
 		case itemCall:
-			calls = append(calls, agent.Call{ID: it.CallID, Name: it.Name, Arguments: it.Arguments})
+			calls = append(calls, agent.Call{ID: string(it.CallID), Name: it.Name, Arguments: string(it.Arguments)})
 			back.Items = append(back.Items, item{Type: itemCall})
 		case itemReasoning:
 			if it.EncryptedContent != "" {

@@ -37,25 +37,42 @@ var (
 type chunk struct {
 	Model   string
 	Choices []choice
-	Usage   *usage
+	// Usage is decoded apart: a wrong type in it must not cost the reply.
+	Usage json.RawMessage
 	// Error is an object or a text. Some servers put its fields at the top level instead.
 	Error json.RawMessage
 	provider.ErrorBody
 }
 
-// usage holds a server's token counts. The library's type for Chat Completions lacks the field for
-// tokens written to a cache, which has the same name as in the Responses API.
+// usage holds a server's token counts. Some servers report the cache in Anthropic's fields.
 type usage struct {
-	PromptTokens        int                            `json:"prompt_tokens"`
-	CompletionTokens    int                            `json:"completion_tokens"`
-	TotalTokens         int                            `json:"total_tokens"`
-	PromptTokensDetails api.ResponseInputTokensDetails `json:"prompt_tokens_details"`
+	PromptTokens        provider.Count `json:"prompt_tokens"`
+	CompletionTokens    provider.Count `json:"completion_tokens"`
+	TotalTokens         provider.Count `json:"total_tokens"`
+	PromptTokensDetails cacheCounts    `json:"prompt_tokens_details"`
+	// CacheRead and CacheCreation are Anthropic's (Portkey, LiteLLM).
+	CacheRead     provider.Count `json:"cache_read_input_tokens"`
+	CacheCreation provider.Count `json:"cache_creation_input_tokens"`
+}
+
+// cacheCounts are the counts about a cache, in both APIs.
+type cacheCounts struct {
+	CachedTokens     provider.Count `json:"cached_tokens"`
+	CacheWriteTokens provider.Count `json:"cache_write_tokens"`
+}
+
+// counts returns the counts.
+func (u *usage) counts() provider.Counts {
+	return provider.Counts{
+		Input: int(u.PromptTokens), Output: int(u.CompletionTokens), Total: int(u.TotalTokens),
+		Cached: int(max(u.PromptTokensDetails.CachedTokens, u.CacheRead)), Written: int(max(u.PromptTokensDetails.CacheWriteTokens, u.CacheCreation)),
+	}
 }
 
 type choice struct {
-	Index        int
+	Index        provider.Count
 	Delta        delta
-	Message      delta
+	Message      *delta
 	FinishReason string `json:"finish_reason"`
 }
 
@@ -91,9 +108,15 @@ func (s *contentText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// toolCall is a piece of a call, with the extra content that some servers require back.
+// toolCall is a piece of a call, with the extra content that some servers require back. Some servers send a
+// number as id, a text as index, and the arguments as an object (llama.cpp #20198).
 type toolCall struct {
-	api.ToolCall
+	Index    *provider.Count
+	ID       provider.Text
+	Function struct {
+		Name      provider.Text
+		Arguments provider.Arguments
+	}
 	ExtraContent json.RawMessage `json:"extra_content"`
 }
 
@@ -109,8 +132,11 @@ type accumulator struct {
 	details        []detail
 	calls          []*call
 	finishReason   string
-	reported       *usage
-	model          string
+	// isWhole is set for the reply of a server that does not stream.
+	isWhole  bool
+	reported *usage
+	model    string
+	family   provider.Family
 }
 
 type call struct {
@@ -135,15 +161,18 @@ func (a *accumulator) handleEvent(raw []byte) error {
 	if c.Model != "" {
 		a.model = c.Model
 	}
-	if c.Usage != nil {
-		a.reported = c.Usage
+	if reported := (usage{}); provider.IsPresent(c.Usage) && json.Unmarshal(c.Usage, &reported) == nil {
+		a.reported = &reported
 	}
 	for i := range c.Choices {
 		if c.Choices[i].Index != 0 {
 			continue
 		}
 		a.addDelta(&c.Choices[i].Delta)
-		a.addDelta(&c.Choices[i].Message)
+		if m := c.Choices[i].Message; m != nil {
+			a.isWhole = true
+			a.addDelta(m)
+		}
 		if f := c.Choices[i].FinishReason; f != "" && f != string(api.FinishReasonNull) {
 			a.finishReason = f
 		}
@@ -181,19 +210,19 @@ func (a *accumulator) addCall(t *toolCall) {
 		if len(a.calls) >= maxCalls {
 			return
 		}
-		c = &call{index: -1, id: t.ID}
+		c = &call{index: -1, id: string(t.ID)}
 		if t.Index != nil {
-			c.index = *t.Index
+			c.index = int(*t.Index)
 		}
 		a.calls = append(a.calls, c)
 	}
 	if c.id == "" {
-		c.id = t.ID
+		c.id = string(t.ID)
 	}
 	if c.name == "" {
-		c.name = t.Function.Name
+		c.name = string(t.Function.Name)
 	}
-	c.arguments.WriteString(t.Function.Arguments)
+	c.arguments.WriteString(string(t.Function.Arguments))
 	if len(t.ExtraContent) > 0 && len(t.ExtraContent) <= maxExtra && string(t.ExtraContent) != "null" {
 		c.extra = t.ExtraContent
 	}
@@ -205,14 +234,15 @@ func (a *accumulator) addCall(t *toolCall) {
 // the previous call is complete.
 func (a *accumulator) findCall(t *toolCall) *call {
 	for _, c := range slices.Backward(a.calls) {
-		if t.Index != nil && c.index != *t.Index {
+		id := string(t.ID)
+		if t.Index != nil && c.index != int(*t.Index) {
 			continue
 		}
-		begins := t.Function.Name != "" && (t.Index == nil || t.ID != "" || json.Valid([]byte(c.arguments.String()))) && c.name != ""
-		if begins && (t.ID != c.id || t.ID == "") {
+		begins := t.Function.Name != "" && (t.Index == nil || id != "" || json.Valid([]byte(c.arguments.String()))) && c.name != ""
+		if begins && (id != c.id || id == "") {
 			return nil
 		}
-		if t.Index == nil && t.ID != "" && c.id != t.ID {
+		if t.Index == nil && id != "" && c.id != id {
 			continue
 		}
 		return c
@@ -227,6 +257,7 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 	switch {
 	case told:
 		return agent.Reply{}, err
+	case a.finishReason == "" && a.isComplete(err): // NVIDIA NIM sends no finish reason
 	case a.finishReason == "" && errors.Is(err, io.EOF):
 		return agent.Reply{}, errIncomplete
 	case a.finishReason == "":
@@ -252,23 +283,39 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 	return r, nil
 }
 
+// isComplete reports whether a reply without a finish reason is complete nevertheless: the server has ended the
+// stream as such, or does not stream, and all arguments are valid. err is the error that ended the events.
+func (a *accumulator) isComplete(err error) bool {
+	if !errors.Is(err, provider.ErrDone) && (!a.isWhole || !errors.Is(err, io.EOF)) {
+		return false
+	}
+	for _, c := range a.calls {
+		if c.name == "" || c.arguments.Len() > 0 && !json.Valid([]byte(c.arguments.String())) {
+			return false
+		}
+	}
+	return len(a.calls) > 0 || a.text.Len() > 0
+}
+
 // usage returns the usage that the server has reported, and how many bytes of the reply it has sent.
 func (a *accumulator) usage() (reported agent.Usage, received int) {
 	received = a.text.Len() + a.refusal.Len() + a.reasoning.Len()
 	for _, c := range a.calls {
 		received += len(c.name) + c.arguments.Len()
 	}
-	if u := a.reported; u != nil {
-		// Gemini and xAI count reasoning in the total alone (Clarifai PR 978, vercel/ai PR 12425).
-		reported.Input, reported.Output = u.PromptTokens, max(u.CompletionTokens, u.TotalTokens-u.PromptTokens)
-		reported.Cached, reported.CacheWritten = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
+	if a.reported != nil {
+		family := a.family
+		if family == provider.FamilyOther {
+			family = provider.FamilyOf(a.model)
+		}
+		reported = a.reported.counts().Usage(family)
 	}
 	return reported, received
 }
 
 // chunkError returns the error in a stream event, if there is one.
 func chunkError(c *chunk) (*provider.Refusal, bool) {
-	if !provider.IsPresent(c.Error) && c.Object != "error" {
+	if !provider.IsError(c.Error) && c.Object != "error" {
 		return nil, false
 	}
 	return provider.DecodeErrorObject(c.Error, c.ErrorBody), true

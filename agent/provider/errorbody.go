@@ -26,6 +26,15 @@ type ErrorBody struct {
 // IsPresent reports whether a field exists and is not null.
 func IsPresent(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
+// IsError reports whether an error field has a content. Some servers send an empty one with each good piece.
+func IsError(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", `""`, "{}", "[]", "false", "0":
+		return false
+	}
+	return true
+}
+
 // textOf returns a string value as it is, and any other value as JSON.
 func textOf(raw json.RawMessage) string {
 	if !IsPresent(raw) {
@@ -41,7 +50,7 @@ func textOf(raw json.RawMessage) string {
 // DecodeErrorObject returns the refusal in an error object, which may be a string, or else in flat.
 func DecodeErrorObject(object json.RawMessage, flat ErrorBody) *Refusal {
 	e := &Refusal{}
-	if IsPresent(object) {
+	if IsError(object) {
 		flat = ErrorBody{}
 		if json.Unmarshal(object, &flat) != nil {
 			e.Text = textOf(object)
@@ -79,7 +88,7 @@ func DecodeErrorBody(page []byte) *Refusal {
 	if json.Unmarshal(page, &body) != nil {
 		return &Refusal{Text: string(page)}
 	}
-	if !IsPresent(body.Error) && !IsPresent(body.Message) && !IsPresent(body.Detail) {
+	if !IsError(body.Error) && !IsPresent(body.Message) && !IsPresent(body.Detail) {
 		return &Refusal{Text: string(page)}
 	}
 	return DecodeErrorObject(body.Error, body.ErrorBody)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -79,7 +81,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 const maxRedirects = 3
 
 // ForEachEvent calls add with each event of a reply, until add returns an error, and returns that error.
-// A reply that is not streamed is one event. At the end of the reply it returns io.EOF, and for a web page
+// A reply that is not streamed is one event. At the end of the reply it returns io.EOF or [ErrDone], and for a web page
 // or an event named error a *[Refusal].
 func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -97,34 +99,77 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 		}
 		return io.EOF
 	}
-	name := ""
+	e := eventReader{add: add}
 	for lines := bufio.NewReader(resp.Body); ; {
 		line, ended := lines.ReadBytes('\n')
 		if ended != nil && !errors.Is(ended, io.EOF) {
 			return ended
 		}
-		event, some := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data:"))
-		event = bytes.TrimSpace(event)
-		switch {
-		case string(event) == "[DONE]":
-			awaitEnd(resp.Body, lines)
-			return io.EOF
-		case bytes.HasPrefix(event, []byte("event:")):
-			name = string(bytes.TrimSpace(event[len("event:"):]))
-		case len(event) == 0:
-			name = ""
-		case some || bytes.HasPrefix(event, []byte("{")): // an error may lack "data:"; comments are skipped
-			if err := deliver(name, event, add); err != nil {
-				if errors.Is(err, io.EOF) {
-					awaitEnd(resp.Body, lines)
-				}
-				return err
+		err := e.read(bytes.TrimSpace(line))
+		if err == nil && ended != nil {
+			err = e.flush()
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				awaitEnd(resp.Body, lines)
 			}
+			return err
 		}
 		if ended != nil {
 			return ended
 		}
 	}
+}
+
+// ErrDone is returned for the event that ends a stream of OpenAI's API. It wraps io.EOF.
+var ErrDone = fmt.Errorf("the server ended the stream: %w", io.EOF)
+
+// eventReader reads server-sent events. An event may have several lines of data, and its end is a blank line;
+// some servers leave that out, so a line that is whole by itself is an event.
+type eventReader struct {
+	add  func(raw []byte) error
+	name string
+	data []byte // lines that are not whole
+}
+
+// read reads one line.
+func (e *eventReader) read(line []byte) error {
+	data, some := bytes.CutPrefix(line, []byte("data:"))
+	data = bytes.TrimSpace(data)
+	done := string(data) == "[DONE]"
+	if named := bytes.HasPrefix(line, []byte("event:")); named || done || len(line) == 0 {
+		if err := e.flush(); err != nil {
+			return err
+		}
+		if done {
+			return ErrDone
+		}
+		e.name = ""
+		if named {
+			e.name = string(bytes.TrimSpace(line[len("event:"):]))
+		}
+		return nil
+	}
+	switch {
+	case bytes.HasPrefix(line, []byte(":")): // a comment
+	case len(e.data) > 0:
+		e.data = append(append(e.data, '\n'), data...)
+	case !some && !bytes.HasPrefix(line, []byte("{")): // an error may lack "data:"
+	case len(data) == 0 || json.Valid(data):
+		return deliver(e.name, data, e.add)
+	default:
+		e.data = slices.Clone(data)
+	}
+	return nil
+}
+
+// flush delivers an event that ends without being whole.
+func (e *eventReader) flush() error {
+	data := e.data
+	if e.data = nil; len(data) == 0 {
+		return nil
+	}
+	return deliver(e.name, data, e.add)
 }
 
 // Bounds of what is read after the last event.

@@ -68,7 +68,7 @@ func usageLine(l AccountStatus) string {
 		text += fmt.Sprintf(", %s", formatSearches(s.Searches))
 	}
 	if s.Input > 0 && s.Cached > 0 {
-		text += fmt.Sprintf(", %d %% of the input from the cache", 100*s.Cached/s.Input)
+		text += fmt.Sprintf(", %d %% of the input from the cache", 100*min(s.Cached, s.Input)/s.Input)
 	}
 	switch {
 	case l.Limit.Money > 0:
