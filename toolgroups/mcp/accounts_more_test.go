@@ -87,6 +87,34 @@ func theAddressChanges(t *testing.T, em *emulator.Server) {
 	d.is(t, ada, emulator.Ada)
 }
 
+// A resource that covers the address of the server is its own, however it is written. The sign-in is on
+// another host.
+func theAddressOfTheResource(t *testing.T, em *emulator.Server) {
+	origin := strings.TrimSuffix(em.URL, "/mcp")
+	for _, resource := range []string{origin + "/", origin, em.URL + "/", strings.Replace(em.URL, "http", "HTTP", 1)} {
+		d := openDesk(t, em, nil, nil)
+		em.Misbehave(emulator.Misbehavior{Resource: func(said map[string]any) { said["resource"] = resource }})
+		d.connect(t, ada, emulator.Ada)
+		d.is(t, ada, emulator.Ada)
+		d.offset.Add(int64(10 * time.Minute))
+		d.is(t, ada, emulator.Ada)
+	}
+	for _, resource := range []string{"http://other.example/mcp", origin + "/mcpx", origin + "/mcp/more", strings.Replace(em.URL, "127.0.0.1", "me@127.0.0.1", 1), ""} {
+		d := openDesk(t, em, nil, nil)
+		em.Misbehave(emulator.Misbehavior{Resource: func(said map[string]any) { said["resource"] = resource }})
+		said(t, d.send(t, ada, ""), "cannot be used")
+	}
+}
+
+func timesThatAreNoIntegers(t *testing.T, em *emulator.Server) {
+	for _, life := range []any{299.5, "299.50", "300", 3e2, 1e300, -1, "soon", nil, true, []any{}} {
+		d := openDesk(t, em, nil, nil)
+		em.Misbehave(emulator.Misbehavior{Token: func(said map[string]any) { said["expires_in"] = life }})
+		d.connect(t, ada, emulator.Ada)
+		d.is(t, ada, emulator.Ada)
+	}
+}
+
 func aPermissionIsMissing(t *testing.T, em *emulator.Server) {
 	d := openDesk(t, em, nil, nil)
 	d.connect(t, ada, emulator.Ada)

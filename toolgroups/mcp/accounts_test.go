@@ -216,6 +216,8 @@ func TestAccounts(t *testing.T) {
 		"a code is never sent":         aCodeIsNeverSent,
 		"no pages of its own":          noPagesOfItsOwn,
 		"clients":                      clients,
+		"the address of the resource":  theAddressOfTheResource,
+		"times that are no integers":   timesThatAreNoIntegers,
 		"the secret is replaced":       theSecretIsReplaced,
 		"metadata that is no good":     metadataThatIsNoGood,
 		"a server is added and leaves": aServerIsAddedAndLeaves,

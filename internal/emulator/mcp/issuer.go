@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,7 +179,7 @@ func (s *Server) authorizationHandler() http.Handler {
 	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
 		s.count("authorize")
 		q := r.URL.Query()
-		if q.Get("resource") != s.URL || q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 {
+		if q.Get("resource") != s.resourceMetadata()["resource"] || q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 {
 			http.Error(w, "resource or code_challenge is missing", http.StatusBadRequest)
 			return
 		}
@@ -190,12 +191,12 @@ func (s *Server) authorizationHandler() http.Handler {
 	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) {
 		s.count("token")
 		switch err := r.ParseForm(); {
-		case err != nil || r.PostForm.Get("resource") != s.URL:
+		case err != nil || r.PostForm.Get("resource") != s.resourceMetadata()["resource"]:
 			wire.WriteJSON(w, http.StatusBadRequest, "application/json", map[string]string{"error": "invalid_target"})
 		case s.currentMisbehavior().TokenEndpointDown:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
-			s.provider.ServeHTTP(w, r)
+			s.serveToken(w, r)
 		}
 	})
 	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
@@ -204,6 +205,38 @@ func (s *Server) authorizationHandler() http.Handler {
 	})
 	return mux
 }
+
+// serveToken serves the token endpoint.
+func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
+	lie := s.currentMisbehavior().Token
+	if lie == nil {
+		s.provider.ServeHTTP(w, r)
+		return
+	}
+	answer := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
+	s.provider.ServeHTTP(answer, r)
+	var said map[string]any
+	if json.Unmarshal(answer.body.Bytes(), &said) == nil && answer.status == http.StatusOK {
+		lie(said)
+	}
+	wire.WriteJSON(w, answer.status, "application/json", said)
+}
+
+// bufferedResponse keeps a response.
+type bufferedResponse struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header returns the header of the response.
+func (b *bufferedResponse) Header() http.Header { return b.header }
+
+// WriteHeader sets the status.
+func (b *bufferedResponse) WriteHeader(status int) { b.status = status }
+
+// Write adds to the body.
+func (b *bufferedResponse) Write(data []byte) (int, error) { return b.body.Write(data) }
 
 // advertisedIssuer returns the issuer that responses name.
 func (s *Server) advertisedIssuer() string {

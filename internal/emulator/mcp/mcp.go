@@ -55,6 +55,8 @@ type Server struct {
 type Misbehavior struct {
 	// Metadata changes the authorization server's metadata, Resource the MCP server's.
 	Metadata, Resource func(map[string]any)
+	// Token changes the responses of the token endpoint.
+	Token func(map[string]any)
 	// Issuer replaces the issuer in responses of the consent page; "-" leaves it out.
 	Issuer string
 	// RejectTokens makes the MCP server reject all tokens. MissingScope is a scope that no token has.
@@ -220,11 +222,7 @@ func (s *Server) resourceHandler() http.Handler {
 	}, &sdk.StreamableHTTPOptions{JSONResponse: true})
 	about := strings.TrimSuffix(s.URL, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		said := map[string]any{"resource": s.URL, "authorization_servers": []string{s.Issuer}, "scopes_supported": []string{"openid", "email"}}
-		if lie := s.currentMisbehavior().Resource; lie != nil {
-			lie(said)
-		}
-		wire.WriteJSON(w, http.StatusOK, "application/json", said)
+		wire.WriteJSON(w, http.StatusOK, "application/json", s.resourceMetadata())
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		lies := s.currentMisbehavior()
@@ -246,6 +244,15 @@ func (s *Server) resourceHandler() http.Handler {
 		tools.ServeHTTP(w, r)
 	})
 	return mux
+}
+
+// resourceMetadata returns the metadata of the MCP server.
+func (s *Server) resourceMetadata() map[string]any {
+	said := map[string]any{"resource": s.URL, "authorization_servers": []string{s.Issuer}, "scopes_supported": []string{"openid", "email"}}
+	if lie := s.currentMisbehavior().Resource; lie != nil {
+		lie(said)
+	}
+	return said
 }
 
 // tokenOwner returns the owner of a request's token, or "" if the token is rejected.

@@ -134,7 +134,7 @@ func discover(ctx context.Context, s Server) (serverMetadata, error) {
 	careful := *s.HTTP
 	careful.Transport = look
 	s.HTTP = &careful
-	issuer, f, err := discoverResource(ctx, s, said)
+	issuer, f, err := discoverResource(ctx, s, said, look)
 	if err != nil {
 		return serverMetadata{}, err
 	}
@@ -172,6 +172,9 @@ const (
 type metadataTransport struct {
 	base          http.RoundTripper
 	foundOrFailed bool
+	// resource is the address that metadata of a server is read for. The library wants it to the letter;
+	// named is what the metadata says, which may be any address that covers it.
+	resource, named string
 }
 
 // RoundTrip implements http.RoundTripper. It is not called concurrently.
@@ -189,8 +192,46 @@ func (l *metadataTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(data))
+	resp.Body = io.NopCloser(bytes.NewReader(l.matchResource(data)))
 	return resp, nil
+}
+
+// matchResource returns metadata of a server with the wanted address as its resource, if its own covers
+// that.
+func (l *metadataTransport) matchResource(data []byte) []byte {
+	var fields map[string]json.RawMessage
+	var named string
+	if l.resource == "" || json.Unmarshal(data, &fields) != nil || json.Unmarshal(fields["resource"], &named) != nil || !covers(named, l.resource) {
+		return data
+	}
+	wanted, err := json.Marshal(l.resource)
+	if err != nil {
+		return data
+	}
+	fields["resource"] = wanted
+	changed, err := json.Marshal(fields)
+	if err != nil {
+		return data
+	}
+	l.named = named
+	return changed
+}
+
+// covers reports whether a resource is the address of a server or is above it on the same origin, as the
+// protocol's TypeScript library compares them: tokens for it are for the server too.
+func covers(resource, address string) bool {
+	a, errA := url.Parse(resource)
+	b, errB := url.Parse(address)
+	if errA != nil || errB != nil || !strings.EqualFold(a.Scheme, b.Scheme) || hostAndPort(a) != hostAndPort(b) || a.User != nil {
+		return false
+	}
+	return strings.HasPrefix(strings.TrimRight(b.EscapedPath(), "/")+"/", strings.TrimRight(a.EscapedPath(), "/")+"/")
+}
+
+// hostAndPort returns the host of an address in lower case, with its port.
+func hostAndPort(u *url.URL) string {
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[strings.ToLower(u.Scheme)])
+	return strings.ToLower(u.Hostname()) + ":" + port
 }
 
 // checkDepth refuses JSON that is invalid or nested too deeply.
@@ -216,7 +257,7 @@ func checkDepth(data []byte) error {
 
 // discoverResource reads the metadata of a server. A server without metadata is its own authorization
 // server, as in the first version of the specification.
-func discoverResource(ctx context.Context, s Server, said []oauthex.Challenge) (issuer string, f serverMetadata, err error) {
+func discoverResource(ctx context.Context, s Server, said []oauthex.Challenge, look *metadataTransport) (issuer string, f serverMetadata, err error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return "", serverMetadata{}, err
@@ -238,7 +279,9 @@ func discoverResource(ctx context.Context, s Server, said []oauthex.Challenge) (
 		}
 	}
 	var last error
+	defer func() { look.resource = "" }()
 	for _, p := range places {
+		look.resource, look.named = p.resource, p.resource
 		meta, err := oauthex.GetProtectedResourceMetadata(ctx, p.metadata, p.resource, s.HTTP)
 		if err != nil {
 			last = cmp.Or(last, err)
@@ -247,7 +290,7 @@ func discoverResource(ctx context.Context, s Server, said []oauthex.Challenge) (
 		if len(meta.AuthorizationServers) == 0 {
 			return "", serverMetadata{}, mistakef("%s names no place to sign in, so it cannot be connected", s.Name)
 		}
-		f.resource = meta.Resource
+		f.resource = look.named
 		if len(f.scopes) == 0 {
 			f.scopes = asked
 		}

@@ -8,14 +8,17 @@
 package oauth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -221,8 +224,63 @@ func (a *Accounts) load(ctx context.Context, s Server, user string) (account, st
 
 // withHTTPClient makes the library use the client of a server.
 func withHTTPClient(ctx context.Context, s Server) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, s.HTTP)
+	return context.WithValue(ctx, oauth2.HTTPClient, s.lenientClient())
 }
+
+// lenientClient returns the HTTP client for the endpoints of an authorization server.
+func (s Server) lenientClient() *http.Client {
+	client := *s.HTTP
+	client.Transport = wholeTransport{cmp.Or[http.RoundTripper](s.HTTP.Transport, http.DefaultTransport)}
+	return &client
+}
+
+// wholeTransport makes the times in responses whole numbers: the libraries lose the tokens over any other.
+type wholeTransport struct{ base http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t wholeTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(withWholeTimes(data))), -1
+	return resp, nil
+}
+
+// withWholeTimes returns a response with its times as whole numbers, or without those that are none.
+func withWholeTimes(data []byte) []byte {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return data
+	}
+	changes := false
+	for _, name := range []string{"expires_in", "client_secret_expires_at", "client_id_issued_at"} {
+		text := string(fields[name])
+		if _, err := strconv.ParseInt(text, 10, 32); text == "" || err == nil {
+			continue
+		}
+		changes = true
+		_ = json.Unmarshal(fields[name], &text) // some write the number as a text
+		n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		fields[name] = strconv.AppendInt(nil, int64(min(max(n, 0), maxTime)), 10)
+		if err != nil || n != n {
+			delete(fields, name)
+		}
+	}
+	changed, err := json.Marshal(fields)
+	if !changes || err != nil {
+		return data
+	}
+	return changed
+}
+
+// maxTime bounds times in responses, in seconds.
+const maxTime = 1 << 40
 
 // connectCommand returns the command that requests a new link.
 func connectCommand(s Server) string { return "/connect " + s.Name }

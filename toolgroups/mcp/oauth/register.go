@@ -151,7 +151,7 @@ func (a *Accounts) register(ctx context.Context, s Server, meta *oauthex.AuthSer
 		ClientName: clientName, ClientURI: a.cfg.PublicURL, RedirectURIs: []string{a.redirectURI(s)},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 		TokenEndpointAuthMethod: wanted, ApplicationType: applicationType(a.redirectURI(s)),
-	}, s.HTTP)
+	}, s.lenientClient())
 	if err != nil {
 		a.cfg.Logger.Warn("client not registered at the sign-in of an MCP server", "server", s.Name, "err", plainError(err))
 		if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
