@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"oneclaw/internal/wording"
 )
 
 // LoadToolGroup is the name of the core tool that loads a group.
@@ -57,7 +59,7 @@ func ParseLoadArgument(arguments json.RawMessage) (string, bool) {
 }
 
 // load runs load_tool_group in this conversation. text is [Route].LoadText.
-func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) string) (Result, error) {
+func (s *Set) load(call Call, ticket int, text func([]string, Group, []Tool) string) (Result, error) {
 	name, ok := ParseLoadArgument(call.Arguments)
 	if !ok {
 		return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
@@ -82,11 +84,39 @@ func (s *Set) load(call Call, ticket int, text func([]string, string, []Tool) st
 		res.Origin = OriginOthers // descriptions that others wrote
 	}
 	if text == nil {
-		res.Text = LoadText(group.DisplayName, tools, MaxText)
+		notes := group.LoadNotes(MaxText)
+		res.Text = LoadText(group.DisplayName, tools, MaxText-utf8.RuneCountInString(notes)) + notes
 	} else {
-		res.Text = text(s.Loaded(), group.DisplayName, tools)
+		res.Text = text(s.Loaded(), group, tools)
 	}
 	return res, nil
+}
+
+const (
+	// notesHead begins the notes in the result of a load.
+	notesHead = "\n\nNotes from the source of these tools:"
+	// maxLeftOut bounds the tools that are named as left out.
+	maxLeftOut = 20
+)
+
+// LoadNotes returns what the result of a load says besides the tools: the notes of the group, and which of
+// its tools are left out. It takes at most a quarter of limit characters.
+func (g Group) LoadNotes(limit int) string {
+	if g.Notes == "" && len(g.LeftOut) == 0 {
+		return ""
+	}
+	text := g.Notes
+	if n := len(g.LeftOut); n > 0 {
+		var named []string
+		for _, t := range g.LeftOut[:min(n, maxLeftOut)] {
+			named = append(named, t.Name+" ("+t.Reason+")")
+		}
+		if n > maxLeftOut {
+			named = append(named, fmt.Sprintf("and %d more", n-maxLeftOut))
+		}
+		text = strings.TrimSpace(fmt.Sprintf("Left out, and not callable: %s.\n%s", strings.Join(named, "; "), text))
+	}
+	return wording.Clip(notesHead+"\n"+text, max(limit/4, len(notesHead)))
 }
 
 // LoadText returns the answer to a load: the tools with their descriptions. If that is
@@ -115,6 +145,7 @@ func LoadText(display string, tools []Tool, limit int) string {
 
 // ShortLoadText shortens the answer to a load to the names of the tools.
 func ShortLoadText(text string) string {
+	text, _, _ = strings.Cut(text, notesHead)
 	head, list, _ := strings.Cut(text, "\n")
 	var names []string
 	for entry := range strings.Lines(list) {

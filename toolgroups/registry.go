@@ -25,6 +25,10 @@ type Group struct {
 	Description string
 	// Tools are in the order in which the model sees them; may be empty.
 	Tools []Tool
+	// Notes tell the model more about the tools, in the result of a load.
+	Notes string
+	// LeftOut are further tools that the group's source has but that cannot be offered.
+	LeftOut []LeftOut
 	// Source is "builtin" (or empty), "mcp:github" or "user".
 	Source string
 	// Role is the lowest role that may load the group and use its tools. The zero value requires
@@ -33,6 +37,9 @@ type Group struct {
 	// NotInTasks is true if only the turns that answer a user's message have the group.
 	NotInTasks bool
 }
+
+// LeftOut is a tool that cannot be offered, by the name that it would have.
+type LeftOut struct{ Name, Reason string }
 
 // RegistryConfig is the input of [NewRegistry].
 type RegistryConfig struct {
@@ -64,6 +71,7 @@ type Registry struct {
 	groups         []Group
 	byGroup        map[string]int
 	byTool         map[string]toolPosition
+	leftOut        map[string]string // reasons by name
 	disabledTools  map[string]bool
 	disabledGroups map[string]bool
 	listing        string
@@ -84,6 +92,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	r := &Registry{
 		byGroup:        map[string]int{},
 		byTool:         map[string]toolPosition{},
+		leftOut:        map[string]string{},
 		disabledTools:  toSet(cfg.DisabledTools),
 		disabledGroups: toSet(cfg.DisabledGroups),
 	}
@@ -193,6 +202,9 @@ func (r *Registry) addGroup(g Group) []error {
 	r.byGroup[g.Name] = len(r.groups)
 	r.groups = append(r.groups, g)
 	own := &r.groups[len(r.groups)-1]
+	for _, t := range g.LeftOut {
+		r.leftOut[t.Name] = t.Reason
+	}
 	for _, t := range given {
 		t.Role, t.Group = max(t.Role, g.Role), g.Name
 		t, err := r.register(t, toolPosition{group: len(r.groups) - 1, index: len(own.Tools)})

@@ -59,7 +59,7 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 	_, registered := now.Tool(name)
 	switch {
 	case !registered && (i < 0 || !Reserved(name)):
-		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
+		return Tool{}, now.unknownError(name)
 	case i < 0 && r.isCallableByName(now, name):
 		return r.LookupUnwrapped(name, scope)
 	case i < 0:
@@ -105,9 +105,17 @@ func (r *Round) LookupUnwrapped(name string, scope Scope) (Tool, *Error) {
 	now := r.set.current()
 	tool, registered := now.Tool(name)
 	if !registered {
-		return Tool{}, Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
+		return Tool{}, now.unknownError(name)
 	}
 	return r.prepareTool(now, tool, scope)
+}
+
+// unknownError returns the error for a tool that is not registered.
+func (r *Registry) unknownError(name string) *Error {
+	if reason, ok := r.leftOut[name]; ok {
+		return Errorf(CodeNotFound, "Tool '%s' cannot be used here: %s. Go on without it.", name, reason)
+	}
+	return Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 }
 
 // prepareTool runs the checks common to all tools, and gives a load its place in the load order.

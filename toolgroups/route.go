@@ -99,7 +99,7 @@ type Route struct {
 	Groups []string
 	// LoadText returns the answer to loading a group with these tools; loaded are all groups loaded
 	// by then. Nil means the function [LoadText].
-	LoadText func(loaded []string, display string, tools []Tool) string
+	LoadText func(loaded []string, group Group, tools []Tool) string
 }
 
 // Route returns the tools for the next model request, as the router decides. A nil router offers

@@ -77,8 +77,8 @@ func TestRouterDecides(t *testing.T) {
 		return toolgroups.Route{
 			Mode: "mine", Record: "kept", Tools: append(f.Registry.EnabledTools(nil), fake(toolgroups.ToolSearch)),
 			Advice: func(name string) string { return "Ask for " + name + "." },
-			LoadText: func(loaded []string, display string, tools []toolgroups.Tool) string {
-				return display + "\nnow " + strings.Join(loaded, "+")
+			LoadText: func(loaded []string, group toolgroups.Group, _ []toolgroups.Tool) string {
+				return group.DisplayName + "\nnow " + strings.Join(loaded, "+")
 			},
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/mcp"
@@ -93,6 +94,9 @@ func serversTable(all []mcp.Status) *frame.Table {
 		why := s.Problem
 		if len(s.PendingChanges) > 0 && why == "" {
 			state, why = frame.Cell{Text: "changed", Mood: frame.Bad}, "describes tools otherwise than when it was allowed: /mcp "+s.Name+" shows how"
+		}
+		if n := len(s.LeftOut); n > 0 && why == "" {
+			why = wording.Plural(n, "further tool is left out", "further tools are left out") + ": /mcp " + s.Name + " says why"
 		}
 		t.Rows = append(t.Rows, []frame.Cell{
 			frame.Text(s.Name), frame.Text(how), frame.Text(added), frame.Number(formatThousands(int64(s.Tools))), state, frame.Text(why), frame.Time(s.NextRetry),

@@ -236,7 +236,7 @@ func serverDetails(st mcp.Status) []string {
 func (d *Handler) healthText(st mcp.Status) string {
 	tools := "its tools are not known yet"
 	if st.Tools > 0 {
-		tools = wording.Plural(st.Tools, "tool", "tools")
+		tools = st.CountTools()
 	}
 	switch {
 	case st.Problem != "":

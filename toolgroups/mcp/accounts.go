@@ -84,7 +84,7 @@ func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroup
 	if err := s.connectOnce(ctx, req.User); err != nil {
 		return text + "\n\nBut its tools cannot be read yet: " + s.callError("list", err).Error(), nil
 	}
-	return fmt.Sprintf("%s It has %d tools.", text, s.status().Tools), nil
+	return fmt.Sprintf("%s It has %s.", text, s.status().CountTools()), nil
 }
 
 // Disconnect answers /disconnect for a server in Markdown, even if the server has been removed.
@@ -154,7 +154,8 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	var known *toolgroups.Error
 	switch {
 	case err == nil:
-		return fmt.Sprintf("%s works: it has %d tools.", s.name, s.status().Tools), nil
+		st := s.status()
+		return strings.TrimSpace(fmt.Sprintf("%s works: it has %s.\n\n%s", s.name, st.CountTools(), st.DescribeLeftOut())), nil
 	case s.isPersonal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
 		wants, err := oauth.RequiresSignIn(ctx, s.oauthServer())
 		if err != nil {

@@ -223,9 +223,8 @@ func (s *server) runConnect(ctx context.Context, call toolgroups.Call) (toolgrou
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	g := s.snapshot()
-	return toolgroups.TextResult("Connected to MCP server '%s': it has %d tools. Load the group %s again to see them.",
-		s.name, len(g.Tools), g.Name)
+	return toolgroups.TextResult("Connected to MCP server '%s': it has %s. Load the group %s again to see them.",
+		s.name, s.status().CountTools(), GroupPrefix+s.name)
 }
 
 // connectOnce connects, as the user for a personal server, and thereby learns the tools.

@@ -23,6 +23,10 @@ import (
 // Bounds of a server's list.
 const (
 	maxTools = 500
+	// maxListed bounds the tools that are read at all.
+	maxListed = 5000
+	// maxInstructions bounds what a server says of itself, in characters.
+	maxInstructions = 4000
 	// maxOwnName bounds the server's name for a tool, in bytes.
 	maxOwnName = 256
 	maxPages   = 50
@@ -69,11 +73,11 @@ func fingerprint(s Server) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// fetchTools reads the tools of a connected server, at most maxTools.
+// fetchTools reads the tools of a connected server. Those beyond maxTools have a fault.
 func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, error) {
 	var l toolList
 	if init := session.InitializeResult(); init != nil {
-		l.Instructions = clean(init.Instructions, 2000)
+		l.Instructions = clean(init.Instructions, maxInstructions)
 		if info := init.ServerInfo; info != nil {
 			l.Title = clean(info.Title, 60)
 		}
@@ -88,10 +92,14 @@ func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, erro
 			return l, fmt.Errorf("list tools: %w", err)
 		}
 		for _, t := range page.Tools {
-			if len(l.Tools) == maxTools {
+			e := newEntry(t)
+			switch {
+			case len(l.Tools) == maxListed:
 				return l, nil
+			case len(l.Tools) >= maxTools:
+				e = entry{Name: e.Name, Fault: fmt.Sprintf("only %d tools of a server are offered", maxTools)}
 			}
-			l.Tools = append(l.Tools, newEntry(t))
+			l.Tools = append(l.Tools, e)
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			return l, nil

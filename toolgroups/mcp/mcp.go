@@ -22,6 +22,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -29,9 +30,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp/oauth"
@@ -180,8 +183,10 @@ type Status struct {
 	Added  bool
 	// Connected is true if the server is running or connected.
 	Connected bool
-	// Tools is the number of tools in the group, 0 if unknown.
-	Tools int
+	// Tools is the number of tools in the group, 0 if unknown. LeftOut are the server's tools that cannot be
+	// offered.
+	Tools   int
+	LeftOut []toolgroups.LeftOut
 	// Problem says why the server cannot be used now; empty if it can.
 	Problem string
 	// NextRetry is the time of the next attempt after a problem.
@@ -190,6 +195,35 @@ type Status struct {
 	// [Client.AllowChanges] is called with ChangesCode.
 	PendingChanges []Change
 	ChangesCode    string
+}
+
+// CountTools returns how many tools a server has, as in "184 of 188 tools".
+func (st Status) CountTools() string {
+	text := wording.Plural(st.Tools, "tool", "tools")
+	if n := len(st.LeftOut); n > 0 {
+		return fmt.Sprintf("%d of %s", st.Tools, wording.Plural(st.Tools+n, "tool", "tools"))
+	}
+	return text
+}
+
+// maxNamed bounds the tools left out that people are shown.
+const maxNamed = 20
+
+// DescribeLeftOut returns which tools are left out and why, in Markdown; "" if none is.
+func (st Status) DescribeLeftOut() string {
+	if len(st.LeftOut) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString("Left out:\n")
+	for i, t := range st.LeftOut {
+		if i == maxNamed {
+			fmt.Fprintf(&out, "- and %d more\n", len(st.LeftOut)-i)
+			break
+		}
+		fmt.Fprintf(&out, "- %s: %s\n", wording.InlineCode(t.Name), wording.EscapeMarkdown(t.Reason))
+	}
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // Status returns the state of each server, sorted by name, without contacting them.

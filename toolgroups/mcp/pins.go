@@ -98,7 +98,7 @@ func (p pins) withList(s *server, l toolList) pins {
 		}
 	}
 	p.Allowed.Tools, p.Pending = limitSize(p.Allowed.Tools), toolList{}
-	if len(waiting) > 0 || l.Title != p.Allowed.Title || firstSentence(l.Instructions) != firstSentence(p.Allowed.Instructions) {
+	if len(waiting) > 0 || l.Title != p.Allowed.Title || l.Instructions != p.Allowed.Instructions {
 		p.Pending = toolList{Fingerprint: l.Fingerprint, Title: l.Title, Instructions: l.Instructions, Tools: limitSize(waiting)}
 	}
 	return p
@@ -155,8 +155,8 @@ func (s *server) pendingChanges() (all []Change, code string) {
 	if w.Title != allowed.Title {
 		all = append(all, Change{Description: "calls itself otherwise", NewText: clean(w.Title, maxShown)})
 	}
-	if text := firstSentence(w.Instructions); text != firstSentence(allowed.Instructions) {
-		all = append(all, Change{Description: "describes itself otherwise", NewText: text})
+	if w.Instructions != allowed.Instructions {
+		all = append(all, Change{Description: "describes itself otherwise", NewText: clean(w.Instructions, maxShown)})
 	}
 	known := byName(allowed.Tools)
 	for _, e := range w.Tools {

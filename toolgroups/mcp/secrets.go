@@ -95,6 +95,10 @@ func (r redactor) line(text string) string {
 	return clean(strings.Join(strings.Fields(r.replacer.Replace(text)), " "), maxReason)
 }
 
+// output returns the output of a program as one shortened line without secrets, also unknown ones that are
+// shaped like a token.
+func (r redactor) output(text string) string { return r.line(redact.New().Text(text)) }
+
 // clean prepares a server's text for a prompt: valid UTF-8 of at most limit characters, without
 // invisible characters and control characters.
 func clean(text string, limit int) string {

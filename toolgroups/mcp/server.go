@@ -59,6 +59,7 @@ type server struct {
 	failures       int
 	nextAttempt    time.Time // no attempt before this time
 	lastFailure    string    // the reason for the last failure
+	lastOutput     string    // what the program said before it ended, for administrators
 	timer          *time.Timer
 	closed         bool
 	running        sync.WaitGroup
@@ -161,11 +162,14 @@ func (s *server) status() Status {
 		s.userServers.addStatus(&st)
 	}
 	if s.hasList {
-		st.Tools = len(s.group.Tools)
+		st.Tools, st.LeftOut = len(s.group.Tools), s.group.LeftOut
 	}
 	st.PendingChanges, st.ChangesCode = s.pendingChanges()
 	if s.conn == nil && s.failures > 0 {
 		st.Problem, st.NextRetry = s.lastFailure, s.nextAttempt
+		if s.lastOutput != "" {
+			st.Problem += ": " + s.lastOutput
+		}
 	}
 	return st
 }
@@ -328,8 +332,11 @@ func (s *server) recordFailure(err error) {
 	s.failures++
 	wait := s.backoff.Next(0)
 	s.nextAttempt = s.clientCfg.Now().Add(wait)
-	s.lastFailure = s.redactor.line(withoutURL(err).Error())
-	s.log.Warn("MCP server is unavailable", "err", s.lastFailure, "failures", s.failures, "retry_in", wait)
+	s.lastFailure, s.lastOutput = s.redactor.line(withoutURL(err).Error()), ""
+	if ended, ok := errors.AsType[*exitError](err); ok && ended.output != "" {
+		s.lastOutput = s.redactor.output(ended.output)
+	}
+	s.log.Warn("MCP server is unavailable", "err", s.lastFailure, "said", s.lastOutput, "failures", s.failures, "retry_in", wait)
 }
 
 // resetFailures clears the count of failures and restarts the backoff.

@@ -28,7 +28,7 @@ const (
 )
 
 // maxTail bounds the part of a server's error output that is kept for the log, in bytes.
-const maxTail = 2 << 10
+const maxTail = 8 << 10
 
 // errTooLarge is returned for a message above the limit.
 var errTooLarge = errors.New("a message from the server is too large")
@@ -103,7 +103,7 @@ func (p *process) wait(d stdioDialer) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	// A process that has left the group may hold the output open forever.
 	_ = p.out.SetReadDeadline(time.Now().Add(grace))
-	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redactor.line(p.tail.String()))
+	d.log.Debug("MCP server ended", "state", p.cmd.ProcessState.String(), "stderr", d.redactor.output(p.tail.String()))
 }
 
 // Write sends a message to the server, which must read it in time.
@@ -154,10 +154,38 @@ func (p *process) exitReason(lines *lineReader) error {
 	if !p.endsWithin(wait) {
 		return nil
 	}
-	if p.err == nil {
-		return errors.New("its process ended")
+	return &exitError{cause: p.err, output: lastLines(p.tail.String())}
+}
+
+// exitError says that the process of a server has ended. Its error output says why, and may hold anything.
+type exitError struct {
+	cause  error
+	output string
+}
+
+// Error returns the reason without the output.
+func (e *exitError) Error() string {
+	if e.cause == nil {
+		return "its process ended"
 	}
-	return fmt.Errorf("its process ended (%w)", p.err)
+	return fmt.Sprintf("its process ended (%v)", e.cause)
+}
+
+// Unwrap returns the error from waiting for the process.
+func (e *exitError) Unwrap() error { return e.cause }
+
+// maxLines bounds the lines of a server's error output that people are shown.
+const maxLines = 5
+
+// lastLines returns the last lines of a text, without those of a stack.
+func lastLines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "at ") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
 }
 
 // lineReader passes on the messages in a server's output, one a line; many servers print other lines too.

@@ -71,6 +71,7 @@ func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
 		Description: cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), firstSentence(l.Instructions)),
 		Source:      "mcp:" + s.name,
 		Role:        s.role,
+		Notes:       l.Instructions,
 	}
 	if !known {
 		g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name)
@@ -85,20 +86,33 @@ func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
 		}
 		names = append(names, clean(e.Name, maxName))
 		t, err := s.newTool(e)
-		switch {
-		case err != nil:
-			s.log.Warn("tool of an MCP server left out", "tool", s.redactor.line(e.Name), "reason", s.redactor.line(err.Error()))
-		case seen[t.Name]:
-			s.log.Warn("tool of an MCP server left out", "tool", s.redactor.line(e.Name), "reason", "it is listed twice")
-		default:
-			seen[t.Name] = true
-			g.Tools = append(g.Tools, t)
+		if err == nil && seen[t.Name] {
+			err = errors.New("it is listed twice")
 		}
+		if err != nil {
+			g.LeftOut = append(g.LeftOut, toolgroups.LeftOut{Name: s.naming.name(e.Name), Reason: s.redactor.line(err.Error())})
+			continue
+		}
+		seen[t.Name] = true
+		g.Tools = append(g.Tools, t)
 	}
+	s.logLeftOut(g.LeftOut)
 	slices.SortFunc(g.Tools, func(a, b toolgroups.Tool) int { return strings.Compare(a.Name, b.Name) })
 	slices.Sort(names)
 	g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name+": "+strings.Join(names, ", "))
 	return g
+}
+
+// maxLogged bounds the tools left out that are logged one by one.
+const maxLogged = 20
+
+func (s *server) logLeftOut(all []toolgroups.LeftOut) {
+	for _, t := range all[:min(len(all), maxLogged)] {
+		s.log.Warn("tool of an MCP server left out", "tool", t.Name, "reason", t.Reason)
+	}
+	if more := len(all) - maxLogged; more > 0 {
+		s.log.Warn("further tools of an MCP server left out", "tools", more)
+	}
 }
 
 // newTool makes a tool from an entry.
@@ -163,7 +177,7 @@ func firstSentence(text string) string {
 
 // sameTools reports whether two groups look the same to models and policies.
 func sameTools(a, b toolgroups.Group) bool {
-	return a.Description == b.Description && a.DisplayName == b.DisplayName &&
+	return a.Description == b.Description && a.DisplayName == b.DisplayName && a.Notes == b.Notes && slices.Equal(a.LeftOut, b.LeftOut) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(x, y toolgroups.Tool) bool {
 			return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect && x.Version == y.Version &&
 				string(x.Parameters) == string(y.Parameters) && string(x.Accepts) == string(y.Accepts)

@@ -428,8 +428,8 @@ func ungroupedEntries(tools []toolgroups.Tool) []Entry {
 // the array with [toolgroups.LoadText], or only names them with [RoutingBridge] and [RoutingSearch].
 // Others get one line each. With [RoutingGroups], LoadText describes all tools if that and the
 // parameters fit. [FormatTools] shortens a long text.
-func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]string, string, []toolgroups.Tool) string {
-	return func(loaded []string, display string, tools []toolgroups.Tool) string {
+func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]string, toolgroups.Group, []toolgroups.Tool) string {
+	return func(loaded []string, group toolgroups.Group, tools []toolgroups.Tool) string {
 		after := f
 		after.Loaded, after.FirstRequest = loaded, false
 		listed := toolgroups.Names(r.buildRoute(mode, after).Tools)
@@ -441,7 +441,9 @@ func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]stri
 				outside = append(outside, t)
 			}
 		}
-		limit := loadTextLimit(f.ContextTokens)
+		display, limit := group.DisplayName, loadTextLimit(f.ContextTokens)
+		notes := group.LoadNotes(limit)
+		limit -= utf8.RuneCountInString(notes)
 		if mode == RoutingBridge || mode == RoutingSearch {
 			text := fmt.Sprintf("Loaded %d tools from group '%s'", len(tools), display)
 			full := text + "."
@@ -452,25 +454,26 @@ func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]stri
 				full += " " + loadedOutsideText
 				full += FormatTools(outside, limit-utf8.RuneCountInString(full), true)
 			}
+			full += notes
 			if f.VisibleResults != nil && slices.Contains(f.VisibleResults(), full) {
 				return text + ", as shown above."
 			}
 			return full
 		}
 		if len(outside) == 0 {
-			return toolgroups.LoadText(display, tools, limit)
+			return toolgroups.LoadText(display, tools, limit) + notes
 		}
 		note := "\n\n" + loadedOutsideText
 		size := utf8.RuneCountInString
 		s1 := toolgroups.LoadText(display, tools, limit/2)
 		if mode == RoutingGroups && size(s1+FormatTools(outside, limit, false)) <= limit {
-			return s1 + note + FormatTools(outside, limit-size(s1+note), false)
+			return s1 + note + FormatTools(outside, limit-size(s1+note), false) + notes
 		}
 		// The definitions of the tools in within are in the array, so their descriptions get only
 		// the room that the signatures of the others leave.
 		rest := note + FormatTools(outside, limit-size(toolgroups.LoadText(display, within, 0)+note), true)
 		_, lines, _ := strings.Cut(toolgroups.LoadText(display, within, limit-size(rest)), "\n")
-		return strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n") + rest
+		return strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n") + rest + notes
 	}
 }
 
