@@ -32,6 +32,7 @@ func (d *checker) checks() []doctor.Check {
 		{Name: "exec", Run: d.checkExec},
 		{Name: "turns", Run: d.checkTurns},
 		{Name: "user tools", Run: d.checkUserTools},
+		{Name: "mcp", Run: d.checkServers},
 		{Name: "google", Run: d.checkGoogle},
 		{Name: "listen", Run: d.checkListen},
 		{Name: "cluster", Run: d.checkCluster},

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +28,7 @@ import (
 	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups/browser"
 	"oneclaw/toolgroups/jstools"
+	"oneclaw/toolgroups/mcp"
 )
 
 // checkStart builds the bot as a start does, without its data and platforms, which other checks look at. A bot
@@ -245,6 +248,47 @@ func (d *checker) checkUserTools(_ context.Context) *doctor.Finding {
 		return doctor.Warn("some user tools are left out: %s", strings.ReplaceAll(errors.Join(mistakes...).Error(), "\n", "; "))
 	}
 	return doctor.OK("all of them can be used")
+}
+
+// checkServers starts or contacts the MCP servers of the settings, as a call of their tools does.
+func (d *checker) checkServers(ctx context.Context) *doctor.Finding {
+	cfg := d.cfg.MCP
+	switch {
+	case len(cfg.Servers) == 0:
+		return nil
+	case d.running: // a second process of a program could disturb the first
+		return doctor.OK("the bot is running: /mcp shows the state of its servers")
+	}
+	var err error
+	if cfg.AllowPrivate, err = d.cfg.AllowPrivate(); err != nil {
+		return nil // another check says so
+	}
+	cfg.Resolver, cfg.Now = d.cfg.Runtime.Resolver, d.cfg.Runtime.Now
+	cfg.Servers = maps.Clone(cfg.Servers)
+	for name, one := range cfg.Servers {
+		one.StartTimeout = min(cmp.Or(one.StartTimeout, doctor.Timeout), doctor.Timeout*3/4)
+		cfg.Servers[name] = one
+	}
+	servers, err := mcp.New(cfg)
+	if err != nil {
+		return nil // so does this one
+	}
+	defer func() { _ = servers.Close() }()
+	var good, bad []string
+	for _, st := range servers.Probe(ctx) {
+		if st.Problem != "" {
+			bad = append(bad, st.Name+" does not work: "+st.Problem)
+		} else {
+			good = append(good, st.Name+" has "+st.CountTools())
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return doctor.Warn("%s", strings.Join(append(bad, good...), "; "))
+	case len(good) == 0:
+		return doctor.OK("each person connects an account")
+	}
+	return doctor.OK("%s", strings.Join(good, "; "))
 }
 
 func (d *checker) checkGoogle(_ context.Context) *doctor.Finding {

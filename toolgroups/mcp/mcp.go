@@ -236,6 +236,28 @@ func (c *Client) Status() []Status {
 	return out
 }
 
+// Probe contacts all servers that need no account of a user, at once, and returns their states.
+func (c *Client) Probe(ctx context.Context) []Status {
+	var probed []*server
+	var wg sync.WaitGroup
+	for _, s := range c.currentServers() {
+		if !s.isPersonal() {
+			probed = append(probed, s)
+		}
+	}
+	all := make([]Status, len(probed))
+	for i, s := range probed {
+		wg.Go(func() {
+			err := s.connectOnce(ctx, "")
+			if all[i] = s.status(); err != nil {
+				all[i].Problem = s.contactError(err).Error()
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
 // Close ends all servers and their processes, and waits for them. Later calls fail.
 func (c *Client) Close() error {
 	c.addMu.Lock()
