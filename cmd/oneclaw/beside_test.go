@@ -54,6 +54,12 @@ func TestCommandsWorkBesideARunningBot(t *testing.T) {
 	if err == nil || !strings.Contains(out, "nobody") || strings.Contains(out, "very-secret") {
 		t.Errorf("a key for nobody: %v: %s", err, out)
 	}
+	if out, err = cli("", "provider", "on", "preset"); err != nil || !strings.Contains(out, "is on") {
+		t.Errorf("the provider of the settings: %v: %s", err, out)
+	}
+	if out, err = cli("", "provider", "on", "nobody"); err == nil || !strings.Contains(out, "there are: preset") {
+		t.Errorf("a provider that is not there: %v: %s", err, out)
+	}
 	info, err := os.Stat(filepath.Join(w.env["ONECLAW_DATA_DIR"], database.ControlName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)

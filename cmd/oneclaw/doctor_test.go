@@ -217,7 +217,7 @@ func TestDoctorChecksTheModelsByKind(t *testing.T) {
 			w := newTown(t, openai.ResponderFunc(adding), "strong")
 			w.env["ONECLAW_MODELS_DEEP"], w.env["ONECLAW_MODELS_SUMMARIES"] = c.deep, c.summaries
 			all, _ := examined(t, w.env)
-			found, ok := all["models by kind"]
+			found, ok := all["models in use"]
 			if found.Status != c.status || ok != (c.says != nil) {
 				t.Fatalf("%+v", all)
 			}
@@ -230,16 +230,16 @@ func TestDoctorChecksTheModelsByKind(t *testing.T) {
 			wantIn(t, found.Text, c.says...)
 			bot, ann := w.run(), w.person("Ann")
 			all, _ = examined(t, w.env)
-			if all["models by kind"] != found {
-				t.Errorf("beside a running bot: %+v", all["models by kind"])
+			if all["models in use"] != found {
+				t.Errorf("beside a running bot: %+v", all["models in use"])
 			}
 			bot.kill(syscall.SIGTERM)
 			if broken := strings.Contains(bot.out.String(), "a model of models.by_kind cannot be asked"); broken != (c.status == doctor.VerdictFail) {
 				t.Errorf("the start says so: %v", broken)
 			}
 			all, _ = examined(t, w.env)
-			if all["models by kind"] != found {
-				t.Errorf("after it ended: %+v", all["models by kind"])
+			if all["models in use"] != found {
+				t.Errorf("after it ended: %+v", all["models in use"])
 			}
 			if name == "one for two" {
 				out, _ := tried(t, w.env, "--chat", fmt.Sprint("telegram:", ann))

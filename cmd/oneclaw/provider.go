@@ -12,7 +12,7 @@ import (
 )
 
 func providerCommand(load cli.Loader) *cobra.Command {
-	command := cli.ParentCommand("provider", "Keys of model providers")
+	command := cli.ParentCommand("provider", "Model providers: their keys, and switching them on")
 	command.AddCommand(&cobra.Command{
 		Use:   "key ID",
 		Short: "Store the API key of a provider, read from standard input",
@@ -32,6 +32,15 @@ func providerCommand(load cli.Loader) *cobra.Command {
 				in = strings.NewReader(key)
 			}
 			return app.SendKey(cmd.Context(), cfg, args[0], in, cmd.OutOrStdout())
+		}),
+	})
+	command.AddCommand(&cobra.Command{
+		Use:   "on ID",
+		Short: "Switch a provider on, such as preset, the one of the settings",
+		Long:  "Switch a provider on. The one of the settings is called preset. A bot that runs uses it at once.",
+		Args:  cli.OneArgument,
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			return app.SwitchOnProvider(cmd.Context(), cfg, args[0], cmd.OutOrStdout())
 		}),
 	})
 	return command

@@ -40,6 +40,9 @@ func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.C
 		mux.HandleFunc("POST /key", answerOrder(func(w io.Writer, r *http.Request) error {
 			return storeKey(r.Context(), cfg, b.store, r.URL.Query().Get("id"), r.Body, w)
 		}))
+		mux.HandleFunc("POST /provider-on", answerOrder(func(w io.Writer, r *http.Request) error {
+			return switchOnProvider(r.Context(), cfg, b.store, r.URL.Query().Get("id"), w)
+		}))
 		mux.HandleFunc("POST /bill", answerOrder(func(w io.Writer, r *http.Request) error {
 			return b.writeBill(r.Context(), cfg, r.FormValue("chat"), bill.NewFormat(r.FormValue("form"), r.FormValue("pause")), w)
 		}))

@@ -27,7 +27,7 @@ func (d *checker) checks() []doctor.Check {
 	}
 	return append(checks, []doctor.Check{
 		{Name: "model", Run: d.checkModel},
-		{Name: "models by kind", Run: d.checkKindModels},
+		{Name: "models in use", Run: d.checkKindModels},
 		{Name: "browser", Run: d.checkBrowser},
 		{Name: "exec", Run: d.checkExec},
 		{Name: "turns", Run: d.checkTurns},

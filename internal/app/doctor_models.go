@@ -17,9 +17,6 @@ import (
 
 // checkKindModels checks the models of models.by_kind. A running bot checks its own.
 func (d *checker) checkKindModels(ctx context.Context) *doctor.Finding {
-	if d.cfg.Models.ByKind == (models.ByKind{}) {
-		return nil
-	}
 	var reports []models.KindReport
 	running, err := SendOrder(ctx, d.cfg, "models", nil, func(body io.Reader) error { return json.NewDecoder(body).Decode(&reports) })
 	if !running {
@@ -30,6 +27,9 @@ func (d *checker) checkKindModels(ctx context.Context) *doctor.Finding {
 	}
 	if err != nil {
 		return doctor.Warn("the models of models.by_kind cannot be checked: %v", err)
+	}
+	if len(reports) == 0 {
+		return nil
 	}
 	finding := doctor.OK("")
 	var texts []string

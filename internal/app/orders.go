@@ -157,6 +157,53 @@ func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, 
 	})
 }
 
+// SwitchOnProvider switches a provider on, through the running bot if there is one.
+func SwitchOnProvider(ctx context.Context, cfg config.Config, id string, w io.Writer) error {
+	running, err := SendOrder(ctx, cfg, "provider-on?id="+url.QueryEscape(id), nil, func(body io.Reader) error {
+		_, err := io.Copy(w, body)
+		return err
+	})
+	if running {
+		return err
+	}
+	return WithStore(ctx, cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
+		return switchOnProvider(ctx, cfg, store, id, w)
+	})
+}
+
+func switchOnProvider(ctx context.Context, cfg config.Config, store storage.KV, id string, w io.Writer) error {
+	changing, _, err := OpenSettings(cfg, store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	_, p, err := changing.Providers.Change(ctx, id, settings.ProviderChange{Active: new(true)})
+	if settings.Is(err, settings.NotFound) {
+		return unknownProvider(ctx, changing, id)
+	}
+	if err != nil {
+		return err
+	}
+	text := "Provider %s is on.\n"
+	if !p.HasKey {
+		text = "Provider %s is on. It has no key yet: oneclaw provider key " + p.ID + " stores one.\n"
+	}
+	_, err = fmt.Fprintf(w, text, p.Name)
+	return err
+}
+
+// unknownProvider returns the error for a provider that does not exist, which names those that do.
+func unknownProvider(ctx context.Context, changing *settings.Settings, id string) error {
+	all, err := changing.Providers.List(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, p := range all {
+		ids = append(ids, p.ID)
+	}
+	return fmt.Errorf("there is no provider %q; there are: %s", id, strings.Join(ids, ", "))
+}
+
 // readLine reads one line, at most maxKey bytes, without waiting for the end of the input.
 func readLine(from io.Reader) (string, error) {
 	line, err := bufio.NewReader(io.LimitReader(from, maxKey)).ReadString('\n')
@@ -174,7 +221,7 @@ func storeKey(ctx context.Context, cfg config.Config, store storage.KV, id strin
 	}
 	provider, err := changing.Providers.Get(ctx, id)
 	if settings.Is(err, settings.NotFound) {
-		return fmt.Errorf("there is no provider %q: ask the bot in a chat for its providers", id)
+		return unknownProvider(ctx, changing, id)
 	}
 	if err != nil {
 		return err

@@ -62,9 +62,13 @@ type KindReport struct {
 	Broken bool
 }
 
-// CheckKinds asks the providers about the models of ByKind, free of charge.
+// CheckKinds asks the providers about the models of ByKind, free of charge. It also reports if no model
+// can be asked at all.
 func (m *Models) CheckKinds(ctx context.Context) []KindReport {
 	var all []KindReport
+	if usable, err := m.Settings.Providers.AnyUsable(ctx, ""); err == nil && !usable {
+		all = append(all, KindReport{Settings: []string{"providers"}, Advice: noModelRemedy, Broken: true})
+	}
 	for _, k := range m.KindModels(ctx) {
 		facts, advice := m.checkKind(ctx, k)
 		all = append(all, KindReport{Settings: k.Settings, Facts: facts, Advice: advice, Broken: k.Err != nil})

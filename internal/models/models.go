@@ -219,11 +219,14 @@ func (m *Models) newFailover(ctx context.Context, scope toolgroups.Scope, routes
 	if len(candidates) == 0 {
 		return nil, &agent.ModelError{
 			Kind: agent.KindAuth, Err: errors.New("no model can be asked: see the providers and their keys"),
-			Remedy: "No model is available: each provider is switched off or has no key. `oneclaw provider key ID` stores one.",
+			Remedy: noModelRemedy,
 		}
 	}
 	return agent.NewFailover(agent.FailoverConfig{Candidates: candidates, Outages: m.outages, Logger: m.Logger})
 }
+
+// noModelRemedy says what to do if no provider can be asked.
+const noModelRemedy = "No model is available: each provider is switched off or has no key. `oneclaw provider on ID` switches one on (the one of the settings is `preset`), `oneclaw provider key ID` stores a key."
 
 // keyRemedy returns a text that says which provider refuses its key, and how to set another.
 func keyRemedy(p settings.Provider) string {

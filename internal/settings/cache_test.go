@@ -287,8 +287,9 @@ func TestSecretsAreNotCached(t *testing.T) {
 // Two processes that change different things of one provider at the same time both do.
 func TestChangesOfThePresetInTwoProcessesBothCount(t *testing.T) {
 	kv := openKV(t)
-	here, _ := open(t, kv)
+	here, vault := open(t, kv)
 	other, _ := open(t, kv)
+	addUsable(t, here, vault)
 	for range 20 {
 		on, off, name := true, false, "Ours"
 		for _, s := range []*settings.Settings{here, other} {

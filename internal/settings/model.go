@@ -149,6 +149,17 @@ func (s Models) Delete(ctx context.Context, ref Ref) error {
 	if m.Source != SourceManual {
 		return refuse(Protected, "Model '%s' is %s; only models added by hand can be deleted.", m.ID, m.Source)
 	}
+	if all, err := s.List(ctx, ref.Provider); err != nil {
+		return err
+	} else if len(all) == 1 {
+		p, err := s.providers.Get(ctx, ref.Provider)
+		if err == nil {
+			err = s.providers.checkOthers(ctx, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return update(ctx, s.records, modelsPrefix+ref.Provider, func(models *[]Model, _ bool) error {
 		*models = slices.DeleteFunc(*models, func(o Model) bool { return o.ID == ref.Model })
 		return nil

@@ -171,6 +171,46 @@ func (s Providers) Import(ctx context.Context, p Provider, pending int, write bo
 
 func cleanURL(address string) string { return strings.TrimRight(strings.TrimSpace(address), "/") }
 
+// usable reports whether models of the provider can be asked.
+func (s Providers) usable(ctx context.Context, p Provider) (bool, error) {
+	if !p.Active || !p.HasKey || p.Preset {
+		return p.Active && p.HasKey, nil
+	}
+	models, _, err := get[[]Model](ctx, s.records, modelsPrefix+p.ID)
+	return len(models) > 0, err
+}
+
+// AnyUsable reports whether models of any provider can be asked, except those of the one with an id.
+func (s Providers) AnyUsable(ctx context.Context, except string) (bool, error) {
+	all, err := s.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range all {
+		if p.ID == except {
+			continue
+		}
+		if ok, err := s.usable(ctx, p); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// checkOthers returns an error if a provider that can be asked is the only one: nobody would be answered
+// without it.
+func (s Providers) checkOthers(ctx context.Context, p Provider) error {
+	ok, err := s.usable(ctx, p)
+	if !ok || err != nil {
+		return err
+	}
+	others, err := s.AnyUsable(ctx, p.ID)
+	if others || err != nil {
+		return err
+	}
+	return refuse(Protected, "Provider '%s' is the only one that can be asked, so nobody would be answered any more. Make another one usable first: active, with a key and a model.", p.Name)
+}
+
 // ProviderChange is a change of a provider; nil leaves a field unchanged.
 type ProviderChange struct {
 	Name    *string
@@ -185,8 +225,21 @@ func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (bef
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
 	}
+	if c.Active != nil && !*c.Active {
+		if err := s.checkOthers(ctx, before); err != nil {
+			return before, before, err
+		}
+	}
 	if before.Preset {
 		return s.changePreset(ctx, c)
+	}
+	if c.BaseURL != nil {
+		from, _ := parseOrigin(before.BaseURL)
+		if to, err := parseOrigin(cleanURL(*c.BaseURL)); err == nil && from != to { // its key will go
+			if err := s.checkOthers(ctx, before); err != nil {
+				return before, before, err
+			}
+		}
 	}
 	moved := false
 	err = update(ctx, s.records, providerPrefix+id, func(value *Provider, exists bool) error {
@@ -254,6 +307,9 @@ func (s Providers) Delete(ctx context.Context, id string) (Provider, error) {
 	}
 	if p.Preset {
 		return p, refuse(Protected, "Provider '%s' is set where the program is started and cannot be deleted. It can be switched off with update_provider.", p.Name)
+	}
+	if err := s.checkOthers(ctx, p); err != nil {
+		return p, err
 	}
 	// Delete the provider itself last, so that an interrupted deletion can be repeated.
 	for _, key := range []string{keyPrefix + id, modelsPrefix + id, providerPrefix + id} {

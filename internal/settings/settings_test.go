@@ -156,6 +156,7 @@ func TestPresetIsProtected(t *testing.T) {
 	wants(t, "key", v.SetKey(ctx, settings.PresetID, "sk-other"), settings.Protected)
 	wants(t, "model", s.Models.Delete(ctx, settings.Ref{Provider: settings.PresetID, Model: "gpt-5-mini"}), settings.Protected)
 	off, name := false, "Ours"
+	addUsable(t, s, v)
 	_, _, err = s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{Active: &off, Name: &name})
 	must(t, err)
 	s, v = open(t, kv)
@@ -171,9 +172,55 @@ func TestPresetIsProtected(t *testing.T) {
 	cfg.Preset = settings.Preset{}
 	s, _, err = settings.Open(cfg)
 	must(t, err)
-	if all, err := s.Providers.List(ctx); err != nil || len(all) != 0 {
+	if all, err := s.Providers.List(ctx); err != nil || len(all) != 1 {
 		t.Errorf("without a preset %+v, %v", all, err)
 	}
+}
+
+// addUsable adds a provider whose model can be asked.
+func addUsable(t *testing.T, s *settings.Settings, v *settings.Vault) settings.Ref {
+	t.Helper()
+	p, err := s.Providers.Add(t.Context(), "Other", settings.TypeOpenAI, "https://other.test/v1")
+	must(t, err)
+	must(t, v.SetKey(t.Context(), p.ID, "sk-other"))
+	ref := settings.Ref{Provider: p.ID, Model: "m"}
+	_, err = s.Models.Add(t.Context(), ref, "")
+	must(t, err)
+	_, _, err = s.Providers.Change(t.Context(), p.ID, settings.ProviderChange{Active: new(true)})
+	must(t, err)
+	return ref
+}
+
+func TestTheLastModelThatCanBeAskedStays(t *testing.T) {
+	ctx := t.Context()
+	s, v := open(t, openKV(t))
+	off, elsewhere := settings.ProviderChange{Active: new(false)}, settings.ProviderChange{BaseURL: new("https://third.test/v1")}
+	_, _, err := s.Providers.Change(ctx, settings.PresetID, off)
+	wants(t, "the only provider switched off", err, settings.Protected)
+	p, err := s.Providers.Add(ctx, "No model", settings.TypeOpenAI, "https://none.test/v1")
+	must(t, err)
+	must(t, v.SetKey(ctx, p.ID, "sk-none"))
+	_, _, err = s.Providers.Change(ctx, p.ID, settings.ProviderChange{Active: new(true)})
+	must(t, err)
+	_, _, err = s.Providers.Change(ctx, settings.PresetID, off)
+	wants(t, "beside a provider without a model", err, settings.Protected)
+	ref := addUsable(t, s, v)
+	_, _, err = s.Providers.Change(ctx, settings.PresetID, off)
+	must(t, err)
+	_, _, err = s.Providers.Change(ctx, ref.Provider, off)
+	wants(t, "the other one switched off", err, settings.Protected)
+	_, _, err = s.Providers.Change(ctx, ref.Provider, elsewhere)
+	wants(t, "the other one moved away from its key", err, settings.Protected)
+	wants(t, "its model deleted", s.Models.Delete(ctx, ref), settings.Protected)
+	_, err = s.Providers.Delete(ctx, ref.Provider)
+	wants(t, "the other one deleted", err, settings.Protected)
+	if usable, err := s.Providers.AnyUsable(ctx, ""); !usable || err != nil {
+		t.Errorf("usable %t, %v", usable, err)
+	}
+	_, _, err = s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{Active: new(true)})
+	must(t, err)
+	_, err = s.Providers.Delete(ctx, ref.Provider)
+	must(t, err)
 }
 
 // A key is sent to no server but the one that it was entered for.

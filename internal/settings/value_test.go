@@ -115,8 +115,7 @@ func TestResolve(t *testing.T) {
 		t.Errorf("choice %+v, %v", c, err)
 	}
 	_, _, err = s.Providers.Change(ctx, settings.PresetID, settings.ProviderChange{Active: &off})
-	must(t, err)
-	step("all off", "Assistant:")
+	wants(t, "all off", err, settings.Protected)
 	_, err = s.Chats.Get(ctx, strings.Repeat("x", 600))
 	wants(t, "long chat", err, settings.Invalid)
 }
