@@ -79,11 +79,16 @@ func posterOf(w *harness, bot *process, who int64, at ...string) *poster {
 	}
 	p.path = links[1]
 	_, page := p.request(at[0], links[1]+links[2], "", nil)
-	p.secret = regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`).FindString(html.UnescapeString(page))
+	p.secret = secretIn(page)
 	if p.secret == "" {
 		w.t.Fatalf("no secret: %s", page)
 	}
 	return p
+}
+
+// secretIn returns the secret that the page of a webhook shows.
+func secretIn(page string) string {
+	return regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`).FindString(html.UnescapeString(page))
 }
 
 // request posts something and returns the status and the answer; 0 where there is none.

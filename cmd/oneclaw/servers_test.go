@@ -48,6 +48,9 @@ func runTools(name string) error {
 	if err := mark.Close(); err != nil {
 		return err
 	}
+	if name == everydayServer {
+		return serveEveryday()
+	}
 	if name == killer {
 		return serveKiller()
 	}
