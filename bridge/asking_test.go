@@ -87,7 +87,7 @@ func TestAToolAsksThePersonItRunsFor(t *testing.T) {
 	r := c.rig(t)
 	r.accept(direct("1", "run x"))
 	card := r.platform.wait(t, 1)[0]
-	for _, want := range []string{"**files asks, for `exec`:**", "> What now?\n> \\*Really\\*", "**Are you sure?**", "You can answer within 15 minutes"} {
+	for _, want := range []string{"🔌 **The server `files` asks this, not I,** for `exec`:", "> What now?\n> \\*Really\\*", "**Are you sure?**", "You can answer within 15 minutes"} {
 		if !strings.Contains(card.text, want) {
 			t.Errorf("no %q on %q", want, card.text)
 		}
@@ -155,7 +155,7 @@ func TestAQuestionIsAnsweredByItsPersonAlone(t *testing.T) {
 	press("p1", "1", "Yes")
 	r.platform.until(t, "the next field", func(all []sent) bool { return strings.Contains(all[0].text, "**name** (2 of 2)") })
 	r.accept(reply(group("m1", "1", "Bob"), card))
-	all := r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this?") })
+	all := r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this to `files`?") })
 	card = all[0]
 	press("send", "1", "Send")
 	all = r.platform.wait(t, 4)
@@ -175,7 +175,7 @@ func TestAQuestionGoesOnWhereItStoodBeforeARestart(t *testing.T) {
 	r.platform.until(t, "the next field", func(all []sent) bool { return strings.Contains(all[0].text, "**n** (2 of 2)") })
 	r.restart()
 	r.accept(reply(direct("2", "2.5"), card))
-	card = r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this?") })[0]
+	card = r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this to `files`?") })[0]
 	r.accept(pressOn(card, "p2", "1", card.button(t, "Send")))
 	if answer := r.platform.wait(t, 2)[1].text; answer != `accept {"n":2.5,"sure":false}` || c.runs() != 2 {
 		t.Errorf("answer %q after %d runs", answer, c.runs())
@@ -333,16 +333,16 @@ func TestWhatCanBeChosenAndLeftOut(t *testing.T) {
 		r.accept(pressOn(now, fmt.Sprint("p", presses), "1", now.button(t, label)))
 		r.platform.until(t, then+" after "+label, func(all []sent) bool { return strings.Contains(all[0].text+fmt.Sprint(all[0].buttons), then) })
 	}
-	press("The second", "**many** (2 of 5)")
-	press("x", "✓ x")
-	press("y", "✓ y")
-	press("z", "✓ z")
+	press("“The second”", "**many** (2 of 5)")
+	press("“x”", "✓ “x”")
+	press("“y”", "✓ “y”")
+	press("“z”", "✓ “z”")
 	now := r.platform.wait(t, 1)[0]
 	r.accept(pressOn(now, "many", "1", now.button(t, "OK")))
 	if told := r.platform.toast(t, "many"); told != "Please choose at most 2." {
 		t.Errorf("toast %q", told)
 	}
-	press("✓ y", "{y ")
+	press("✓ “y”", "{“y” ")
 	press("OK", "**left** (3 of 5)")
 	press("Skip", "**line** (4 of 5)")
 	press("As suggested: once", "**mail** (5 of 5)")
@@ -351,7 +351,7 @@ func TestWhatCanBeChosenAndLeftOut(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	r.accept(reply(direct("3", "ann@example.com"), now))
-	all := r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this?") })
+	all := r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this to `files`?") })
 	for _, want := range []string{"- kind: b", "- many: x, z", "- left: _left out_", "- line: once", "- mail: ann@example.com"} {
 		if !strings.Contains(all[0].text, want) {
 			t.Errorf("no %q in %q", want, all[0].text)
@@ -359,6 +359,31 @@ func TestWhatCanBeChosenAndLeftOut(t *testing.T) {
 	}
 	press("Send", "Answered")
 	if got := r.platform.wait(t, 3)[2].text; got != `accept {"kind":"b","line":"once","mail":"ann@example.com","many":["x","z"]}` {
+		t.Errorf("answer %q", got)
+	}
+}
+
+// Where replies are messages of a thread, any message could be meant for others: nothing leaves before the
+// person has seen what would be sent.
+func TestInAThreadAnAnswerIsShownBeforeItLeaves(t *testing.T) {
+	c := &curious{asks: form(toolgroups.Field{Name: "why", Title: "Why", Type: toolgroups.FieldText, Required: true})}
+	r := c.rig(t, func(c *bridge.Config) { c.Platforms = []chats.Platform{threaded{c.Platforms[0].(*platform)}} })
+	ask := direct("1", "run x")
+	r.accept(ask)
+	r.platform.wait(t, 1)
+	r.accept(direct("2", "my salary is 85,000"))
+	card := r.platform.until(t, "a look at the answer", func(all []sent) bool {
+		return strings.Contains(all[0].text, "Shall I send this to `files`? Nothing has left yet.")
+	})[0]
+	if !strings.Contains(card.text, "- Why: my salary is 85,000") || !strings.Contains(card.text, "What you answer goes to files: tell it no passwords.") {
+		t.Errorf("card %q", card.text)
+	}
+	r.accept(pressOn(card, "again", "1", card.button(t, "Start over")))
+	card = r.platform.until(t, "the question again", func(all []sent) bool { return strings.Contains(all[0].text, "Please write it here") })[0]
+	r.accept(direct("3", "because"))
+	card = r.platform.until(t, "a look at the answer", func(all []sent) bool { return strings.Contains(all[0].text, "- Why: because") })[0]
+	r.accept(pressOn(card, "send", "1", card.button(t, "Send")))
+	if got := r.platform.wait(t, 2)[1].text; got != `accept {"why":"because"}` {
 		t.Errorf("answer %q", got)
 	}
 }
@@ -469,7 +494,7 @@ func TestAQuestionIsAnsweredAtAnyReplica(t *testing.T) {
 			pass(t, 30)
 			list := r.platform.wait(t, 1)
 			for _, s := range list {
-				if strings.Contains(s.text, "files asks") {
+				if strings.Contains(s.text, "`files` asks") {
 					return s
 				}
 			}

@@ -27,6 +27,7 @@ const (
 	maxText       = 2000 // characters of the message
 	maxFieldAbout = 300  // characters of a field's description
 	maxAnswer     = 4000 // characters of an answer
+	maxShownValue = 500  // characters of an answer on the card
 )
 
 // form is the data of a question's card: the question, and the answer so far.
@@ -131,7 +132,9 @@ func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error
 	if complaint := f.setField(press); complaint != "" {
 		return Result{Toast: complaint}, nil
 	}
-	if f.FieldIndex == len(f.Question.Fields) && f.FieldIndex == 1 {
+	// In a thread any message is taken for the answer, so the user has to look at it before it leaves.
+	maybeOther := f.Threaded && press.Choice == ""
+	if f.FieldIndex == len(f.Question.Fields) && f.FieldIndex == 1 && !maybeOther {
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
 		return f.result("", "✅ **Answered.**")
 	}
@@ -360,7 +363,7 @@ func (f *form) footer() string {
 func (f *form) text() string {
 	q := &f.Question
 	var text strings.Builder
-	fmt.Fprintf(&text, "**%s asks, for %s:**\n", wording.EscapeRevealed(wording.Clip(q.From, maxName)), wording.InlineCode(f.Tool))
+	fmt.Fprintf(&text, "🔌 **The server %s asks this, not I,** for %s:\n", wording.InlineCode(wording.Clip(q.From, maxName)), wording.InlineCode(f.Tool))
 	for line := range strings.Lines(q.Text) {
 		fmt.Fprintf(&text, "\n> %s", wording.EscapeRevealed(line))
 	}
@@ -375,7 +378,7 @@ func (f *form) text() string {
 	for i := range q.Fields[:min(f.FieldIndex, len(q.Fields))] {
 		field, said := &q.Fields[i], "_left out_"
 		if value, has := f.Values[field.Name]; has {
-			said = wording.EscapeRevealed(wording.Clip(formatValue(value), maxName))
+			said = wording.EscapeRevealed(wording.Clip(formatValue(value), maxShownValue))
 		}
 		fmt.Fprintf(&text, "\n- %s: %s", fieldTitle(field), said)
 	}
@@ -383,7 +386,7 @@ func (f *form) text() string {
 		return text.String()
 	}
 	if f.FieldIndex == len(q.Fields) {
-		return text.String() + "\n\nShall I send this?"
+		return text.String() + fmt.Sprintf("\n\nShall I send this to %s? Nothing has left yet.", wording.InlineCode(wording.Clip(q.From, maxName)))
 	}
 	field := &q.Fields[f.FieldIndex]
 	fmt.Fprintf(&text, "\n\n**%s**", fieldTitle(field))
@@ -466,7 +469,8 @@ func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes}, {Label: "No", Value: pressNo}})
 	case toolgroups.FieldChooseOne, toolgroups.FieldChooseMany:
 		for i, c := range field.Choices {
-			label := cmp.Or(wording.OneLine(cmp.Or(c.Title, c.Value), MaxLabel-2), strconv.Itoa(i+1))
+			// In quotation marks, so that no choice of a server looks like a button of the bot.
+			label := "“" + cmp.Or(wording.OneLine(cmp.Or(c.Title, c.Value), MaxLabel-4), strconv.Itoa(i+1)) + "”"
 			if slices.Contains(f.Picked, i) {
 				label = "✓ " + label
 			}

@@ -181,11 +181,11 @@ func (in *Input) Judge(a Address) Verdict {
 	case stands && !mail:
 		return Verdict{}
 	case mail:
-		return Verdict{Asks: true, Mail: true, Why: "it is a link from a mail, and such links can sign in, confirm or unsubscribe by being opened"}
+		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
 	case in.isSameSite(a):
 		return Verdict{}
 	}
-	return Verdict{Asks: true, Why: "I put it together myself after I had read " + what + ", which can make me send something away with it"}
+	return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 }
 
 // stands reports whether an address stands in a text that the model has read before it wrote the address

@@ -47,7 +47,7 @@ const (
 	// asksMail: one about the links of mails.
 	asks        = "May I run"
 	asksAddress = "May I open this address"
-	asksMail    = "It is a link from a mail"
+	asksMail    = "links of mails can sign in"
 )
 
 // everyday is what a person says, and what the model calls for it.

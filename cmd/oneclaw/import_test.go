@@ -100,7 +100,9 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 		t.Errorf("a skill or a server is on before anybody switched it on: %s", prompt())
 	}
 	wantIn(t, w.ask(bot, ann, "show my tasks", nil), "Brief", "every 1 minutes", "enabled: no")
-	wantIn(t, w.ask(bot, ann, "switch on the skill weekly", nil), "Skill 'weekly' is now on")
+	wantIn(t, w.ask(bot, ann, "switch on the skill weekly", nil), "May I run set_tool_enabled", "weekly")
+	w.tap(bot, ann, "Allow once")
+	w.shownTo(bot, ann, "Skill 'weekly' is now on")
 	w.ask(bot, ann, "hello again", nil)
 	wantIn(t, prompt(), "weekly: sum up the week")
 

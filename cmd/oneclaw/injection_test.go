@@ -77,6 +77,7 @@ func obeyAPage(t *testing.T, routing string) {
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ROUTING"] = fmt.Sprint("telegram:", root), routing
 	// Only the page may be reached of what is inside.
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
+	w.settings("approvals: [{tool: webfetch, policy: allow}, {tool: http_request, policy: allow}]\n") // what asks is tried elsewhere
 	dir := w.env["ONECLAW_DATA_DIR"]
 	bobs := workspace.OwnerDir(dir, fmt.Sprint("telegram:", bob))
 	plant(t, bobs, "diary.txt", "BOBS DIARY")

@@ -105,7 +105,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 		"HOST_KEY": secrets["server key"], "ONECLAW_LOG_LEVEL": "debug", "ONECLAW_ADMINS": fmt.Sprint("telegram:", ann),
 		"ONECLAW_TOOLS_ALLOW_PRIVATE": "127.0.0.0/8",
 	})
-	plant(t, dir, "oneclaw.yaml", "mcp:\n  servers:\n    leaky:\n      command: /bin/sh\n"+
+	plant(t, dir, "oneclaw.yaml", "approvals: [{tool: manage_env_var, policy: allow}, {tool: http_request, policy: allow}]\nmcp:\n  servers:\n    leaky:\n      command: /bin/sh\n"+
 		"      args: [-c, 'read line; echo \"$SERVER_KEY\" >&2; echo \"no JSON: $SERVER_KEY\"; exit 3']\n      env: {SERVER_KEY: '${HOST_KEY}'}\n")
 	for _, owner := range []string{fmt.Sprint("telegram:", ann), "slack:" + channel} {
 		files := workspace.OwnerDir(dir, owner)
