@@ -67,6 +67,8 @@ type Profile struct {
 	Name string
 	// ContextTokens is the size of its context, MaxTools the longest tools array that it accepts.
 	ContextTokens, MaxTools int
+	// NoTools is set if the model's server has refused tools. None are sent to it then.
+	NoTools bool
 	// NativeSearch is set if the provider searches deferred tools for the model.
 	NativeSearch bool
 	// LongCache is set if the provider can cache prompts for an hour, at a higher price for writes.

@@ -222,6 +222,9 @@ func (b *Bridge) statusText(ctx context.Context, j *queue.Run, _ string) (string
 	}
 	text := fmt.Sprintf("%s\n\n- Messages in this conversation: %s\n- Tool groups loaded: %s\n- Running since: %s",
 		state, said, wording.JoinOr(groups, "none"), b.startedAt.In(b.cfg.Zone()).Format("2 January 15:04 MST"))
+	if scope, err := b.scopeResolver.forTurn(j, session.Log()); err == nil && !b.turns.TakesTools(ctx, scope) {
+		text += "\n- Tools: none, because the model's server takes none. `oneclaw doctor` says what to change."
+	}
 	if b.cfg.Sharing.Enabled {
 		shared, err := b.replicaLines(ctx, b.adminChecker.isBotAdmin(j.Message))
 		if err != nil {

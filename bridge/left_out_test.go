@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"oneclaw/agent"
+	"oneclaw/bridge"
 	"oneclaw/bridge/turn"
+	"oneclaw/toolgroups"
 )
 
 // A tool that the model's server refuses is named once under an answer, and no message is blamed for it.
@@ -38,6 +40,30 @@ func TestARefusedToolIsNamedAndNoMessageBlamed(t *testing.T) {
 	broken = false
 	r.accept(direct("4", "again"))
 	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, "again") {
+		t.Errorf("%q", got)
+	}
+}
+
+// toolless is a model whose server takes no tools.
+type toolless struct{ agent.Model }
+
+func (toolless) Profile() agent.Profile { return agent.Profile{NoTools: true} }
+
+// A model without tools still talks; that it has none is said once in a conversation, and by /status.
+func TestAModelWithoutToolsSaysSoOnce(t *testing.T) {
+	r := newHarness(t, echo, func(c *bridge.Config) {
+		c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
+			return turn.Profile{Model: toolless{}}, nil
+		}
+	})
+	for i, want := range []bool{true, false} {
+		r.accept(direct(string(rune('1'+i)), "question"))
+		if got := r.platform.wait(t, i+1)[i].text; strings.Contains(got, "takes no tools") != want {
+			t.Errorf("answer %d: %q", i, got)
+		}
+	}
+	r.accept(direct("3", "/status"))
+	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "Tools: none") {
 		t.Errorf("%q", got)
 	}
 }

@@ -111,6 +111,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		reply, streamed, fault = c.attempt(ctx, &req, q, onDelta)
 		if fault != nil {
 			failed = failed.Plus(reply.Usage)
+			fault.CompareSize(req.EstimateTokens())
 		}
 		return fault
 	}, func(fault *provider.Fault) (again bool) {

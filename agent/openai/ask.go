@@ -102,7 +102,7 @@ func (c *Client) askOllama(ctx context.Context, root string) (provider.Facts, bo
 	has := func(what string) provider.Ability {
 		return provider.NewAbility(slices.Contains(shown.Capabilities, what), provider.FromServer)
 	}
-	f := provider.Facts{Sees: has("vision"), Hears: has("audio"), Reasons: has("thinking"), TruncatesSilently: true}
+	f := provider.Facts{Sees: has("vision"), Hears: has("audio"), Reasons: has("thinking"), Tools: has("tools"), TruncatesSilently: true}
 	var running struct {
 		Models []struct {
 			Name    string  `json:"name"`

@@ -128,7 +128,7 @@ func (cfg *Config) check() (err error) {
 
 // Profile returns what is known about the model.
 func (c *Client) Profile() agent.Profile {
-	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.contextTokens(), MaxTools: maxTools, Effort: c.cfg.Effort}
+	return agent.Profile{Name: c.cfg.Model, ContextTokens: c.contextTokens(), MaxTools: maxTools, Effort: c.cfg.Effort, NoTools: c.currentQuirks().noTools}
 }
 
 // Complete sends one request and returns the whole reply. It retries transient failures (rate limits,
@@ -149,6 +149,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 		reply, streamed, fault = c.attempt(ctx, &req, q, body, onDelta)
 		if fault != nil {
 			failed = failed.Plus(reply.Usage)
+			fault.CompareSize(req.EstimateTokens())
 		}
 		return fault
 	}, func(fault *provider.Fault) bool {

@@ -15,6 +15,8 @@ type encoder struct {
 	ids      provider.CallIDs
 	// renamed holds the parameters of the tools of which properties were renamed, by the name of the tool.
 	renamed map[string]provider.Parameters
+	// calls are the calls of the last reply.
+	calls []agent.Call
 	// lastRole is the role of the last message, "item" for another item, or empty before the first.
 	lastRole string
 }
@@ -87,6 +89,7 @@ const textBridge = "I have the results."
 func (e *encoder) writeReply(m *agent.Message, back replay, inTurn bool) {
 	e.openMessage("assistant")
 	e.ids.BeginReply()
+	e.calls = m.Calls
 	switch {
 	case back.Field == fieldParts && !e.quirks.dropsReasoning:
 		e.writeRaw(`,"content":[{"type":"thinking","thinking":[{"type":"text"`)
@@ -187,6 +190,16 @@ func (e *encoder) writeReasoningItem(it item) {
 	e.writeRaw(`,"summary":` + summary + `}`)
 }
 
+// calledName returns the name of the function whose result a message is.
+func (e *encoder) calledName(m *agent.Message) string {
+	for i := range e.calls {
+		if e.calls[i].ID == m.CallID {
+			return provider.ValidFunctionName(e.calls[i].Name)
+		}
+	}
+	return provider.ValidFunctionName(m.Tool)
+}
+
 func (e *encoder) writeResult(m *agent.Message) {
 	id, _ := e.ids.NextResult(m.CallID)
 	text := provider.ResultText(m, e.pictures.noVision)
@@ -197,6 +210,9 @@ func (e *encoder) writeResult(m *agent.Message) {
 	} else {
 		e.openMessage("tool")
 		e.writeField("tool_call_id", id)
+		if e.quirks.namesResults {
+			e.writeField("name", e.calledName(m))
+		}
 		e.writeField("content", text)
 	}
 	e.writeRaw(`}`)

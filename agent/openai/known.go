@@ -40,6 +40,9 @@ func (c *Client) Facts() provider.Facts {
 	if q.noVision {
 		refused.Sees = provider.NewAbility(false, provider.FromRefusal)
 	}
+	if q.noTools {
+		refused.Tools = provider.NewAbility(false, provider.FromRefusal)
+	}
 	if q.useResponses && !c.quirks.useResponses {
 		refused.Responses = provider.NewAbility(true, provider.FromRefusal)
 	}

@@ -37,6 +37,14 @@ type quirks struct {
 	lowTemperature, noTemperature bool
 	// noVision: the server has refused pictures.
 	noVision bool
+	// noTools: the server has refused tools. Calls and results are sent as texts.
+	noTools bool
+	// noSystem: the server has refused a system prompt, which is put in front of the first message.
+	noSystem bool
+	// singleCalls: the server takes one call in a reply. Others are sent in replies of their own.
+	singleCalls bool
+	// namesResults: results have the names of their tools, for gateways to Google, which knows results by them.
+	namesResults bool
 }
 
 var (
@@ -59,6 +67,7 @@ func quirksOf(u *url.URL, cfg Config) quirks {
 	}
 	q.needsSignatures = cfg.Dialect == DialectGemini && !strings.HasPrefix(model, "gemini-1") && !strings.HasPrefix(model, "gemini-2") &&
 		!strings.HasPrefix(model, "models/gemini-1") && !strings.HasPrefix(model, "models/gemini-2")
+	q.namesResults = q.family == provider.FamilyGemini && cfg.Dialect != DialectGemini
 	q.uniqueIDs = cfg.Dialect == DialectAnthropic || strings.Contains(model, "claude")
 	switch {
 	case at("mistral.ai"), mistralFamilies.MatchString(model):
@@ -84,6 +93,7 @@ var refusalQuirks = []struct {
 	}},
 	{[][]string{{"openrouter reasoning details"}}, func(q *quirks, _ refusal) { q.needsDetails = true }},
 	{[][]string{{"thought_signature"}, {"thought signature"}}, func(q *quirks, _ refusal) { q.needsSignatures = true }},
+	{[][]string{{"messages", "name", "not permitted"}, {"messages", ".name'"}, {"property 'name' is unsupported"}}, func(q *quirks, _ refusal) { q.namesResults = false }},
 	{[][]string{{"after role 'tool'"}}, func(q *quirks, _ refusal) { q.needsBridge = true }},
 	{[][]string{{"ids must be unique"}, {"duplicate", "tool_call_id"}}, func(q *quirks, _ refusal) { q.uniqueIDs = true }},
 	{[][]string{{"tool call id", "length of 9"}, {"tool_call", "length of 9"}}, func(q *quirks, _ refusal) { q.idRule = provider.IDNine }},
@@ -133,6 +143,9 @@ func (q quirks) learn(f *provider.Fault, effort string, temperature float64) qui
 		q.noVision = true
 		return q
 	}
+	if (refused || status >= http.StatusInternalServerError) && q.learnTemplate(text) {
+		return q
+	}
 	for _, l := range refusalQuirks {
 		if refused && slices.ContainsFunc(l.words, func(all []string) bool {
 			return !slices.ContainsFunc(all, func(w string) bool { return !strings.Contains(text, w) })
@@ -142,6 +155,34 @@ func (q quirks) learn(f *provider.Fault, effort string, temperature float64) qui
 		}
 	}
 	return q
+}
+
+var (
+	// refusesTools matches a refusal of all tools, by vLLM, Ollama (Vane #1137), OpenRouter (fast-agent #122),
+	// llama.cpp and others.
+	refusesTools = regexp.MustCompile(`(?:does not|doesn't|do not|don't|not) support (?:the use of )?(?:native )?(?:tools?|functions?)\b|\b(?:tools?|functions?)(?:[ _-](?:use|usage|calls?|calling|choice))? (?:is|are) (?:not supported|unsupported|not enabled|not available)|tool choice requires|tools param requires|found that support tool use`)
+	// refusesSystem matches a refusal of a system prompt by a model's template.
+	refusesSystem = regexp.MustCompile(`system (?:role|messages?|prompts?) (?:is |are )?not supported|not support (?:the )?system|only user and assistant roles are supported`)
+	// refusesSeveralCalls matches a refusal of several calls in one reply by a model's template (vllm #25108).
+	refusesSeveralCalls = regexp.MustCompile(`single tool.calls? at once|only supports? (?:a )?single tool|one tool call at a time|parallel tool calls (?:is|are) not supported`)
+)
+
+// learnTemplate learns what a model's template refuses, and reports whether that is new. Servers say it with
+// status 400 or 500.
+func (q *quirks) learnTemplate(text string) bool {
+	before := *q
+	switch {
+	case refusesSeveralCalls.MatchString(text):
+		q.singleCalls = true
+	case refusesTools.MatchString(text):
+		q.noTools = true
+	case refusesSystem.MatchString(text):
+		q.noSystem = true
+	case strings.Contains(text, "roles must alternate"): // because of the prompt, or else of results
+		q.noTools = q.noTools || q.noSystem
+		q.noSystem = true
+	}
+	return *q != before
 }
 
 // refusesPictures reports whether a refusal says that a model does not accept pictures, as phrased by

@@ -15,6 +15,7 @@ import (
 // encode writes a request as JSON: the constant fields, the tools, then the messages. Each part begins
 // with the bytes that it had in the previous request. pictures reports whether there are any.
 func (c *Client) encode(req agent.Request, q quirks) (body []byte, pictures bool) {
+	req = shapeRequest(req, q)
 	e := &encoder{client: c, quirks: q, pictures: c.readPictures(req, q), ids: provider.CallIDs{Rule: q.idRule}, renamed: c.cfg.ModelCache.Renamed(q.family, req.Tools)}
 	e.reserve(req)
 	e.writeRaw(`{`)

@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
 )
@@ -217,5 +218,138 @@ func TestASchemaBombIsBounded(t *testing.T) {
 				t.Errorf("%s: %d bytes, left out %q, %v", service, size, got.LeftOut, err)
 			}
 		}
+	}
+}
+
+// A server that takes no tools, no system prompt, or one call in a reply, as its model's template says, is spoken
+// to in the form that it takes, which is learned once. That it takes no tools is known.
+func TestWhatATemplateRefuses(t *testing.T) {
+	p, _ := emulator.ProfileByName("openai")
+	for name, c := range map[string]struct {
+		change func(p *emulator.Profile)
+		most   int // refusals
+		tools  bool
+	}{
+		"Ollama, no tools": {func(p *emulator.Profile) {
+			p.NoTools = emulator.Error{Status: 400, Message: "{model} does not support tools"}
+		}, 1, false},
+		"vLLM, no tools": {func(p *emulator.Profile) {
+			p.NoTools = emulator.Error{Status: 400, Message: `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`}
+		}, 1, false},
+		"OpenRouter, no tools": {func(p *emulator.Profile) {
+			p.NoTools = emulator.Error{Status: 404, Message: "No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing"}
+		}, 1, false},
+		"llama.cpp, no tools": {func(p *emulator.Profile) {
+			p.NoTools = emulator.Error{Status: 500, Message: "tools param requires --jinja flag"}
+		}, 1, false},
+		"no system prompt": {func(p *emulator.Profile) {
+			p.NoSystem = emulator.Error{Status: 400, Message: "System role not supported"}
+		}, 1, true},
+		"no system prompt, as a fault": {func(p *emulator.Profile) {
+			p.NoSystem = emulator.Error{Status: 500, Type: "server_error", Message: "Jinja Exception: System role not supported"}
+		}, 1, true},
+		"one call": {func(p *emulator.Profile) {
+			p.SeveralCalls = emulator.Error{Status: 500, Message: "This model only supports single tool-calls at once!"}
+		}, 1, true},
+		"neither": {func(p *emulator.Profile) {
+			p.NoTools, p.NoSystem = emulator.Error{Status: 400, Message: "Tools are not supported"}, emulator.Error{Status: 500, Message: "Conversation roles must alternate user/assistant/user/assistant/..."}
+		}, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := p
+			c.change(&p)
+			l, talk := newLive(t, p), newTalk(t)
+			talk.history = []agent.Message{{Role: agent.RoleUser, Text: "before"}, {Role: agent.RoleAssistant, Text: "Now.", Calls: []agent.Call{{ID: "a", Name: "note", Arguments: `{"text":"x"}`}, {ID: "b", Name: "note", Arguments: `{"text":"y"}`}}},
+				{Role: agent.RoleTool, CallID: "a", Tool: "note", Status: agent.StatusOK, Text: "noted x"}, {Role: agent.RoleTool, CallID: "b", Tool: "note", Status: agent.StatusOK, Text: "noted y"}, {Role: agent.RoleAssistant, Text: "Done.", Final: true}}
+			if c.tools {
+				l.think = func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
+					if _, results := rounds(req); len(results) > 0 {
+						return emulator.Reply{Text: strings.Join(results, ";")}, nil
+					}
+					return notes("p", "q"), nil
+				}
+				talk.say(l.model(once), "go", `noted {"text":"p"};noted {"text":"q"}`)
+				talk.say(l.model(once), "again", `noted {"text":"p"};noted {"text":"q"}`)
+			} else {
+				talk.say(l.model(once), "go", "Fine.")
+				talk.say(l.model(once), "again", "Fine.")
+			}
+			if refused := l.refusals(); len(refused) > c.most || l.model().Profile().NoTools == c.tools || l.model().Facts().Tools.No() == c.tools {
+				t.Errorf("refused %q, %+v", refused, l.model().Facts())
+			}
+			last := string(l.last().MessagesJSON)
+			if !strings.Contains(last, "noted x") || !strings.Contains(last, "You help.") || strings.Contains(last, `"role":"user"},{"role":"user"`) {
+				t.Errorf("sent %s", last)
+			}
+		})
+	}
+}
+
+// A refusal of a request that is too large for the server, in whatever of the known words, is an overflow, and the
+// size that it names is known.
+func TestOverflowInManyWords(t *testing.T) {
+	for text, limit := range map[string]int{
+		"The input (45000 tokens) is longer than the model's context length (32768 tokens).": 32768,
+		"prompt too long; exceeded max context length by 12 tokens":                          0,
+		"Prompt exceeds max length": 0,
+		"<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]":                                                        204800,
+		"The number of tokens to keep from the initial prompt is greater than the context length":                                                       0,
+		"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 20 `max_new_tokens`":               4096,
+		"prompt token count of 130531 exceeds the limit of 128000":                                                                                      128000,
+		"Input length 6491 exceeds context length 1500":                                                                                                 1500,
+		"input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000, decrease input length or `max_tokens` and try again":               200000,
+		"Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 42000. The input or output must be reduced": 30000,
+	} {
+		status := 400
+		if strings.HasPrefix(text, "Request too large") {
+			status = 429
+		}
+		cfg := openai.Config{ModelCache: openai.NewModelCache()}
+		c, p := client(t, cfg, refusal(status, "", text))
+		_, err := c.Complete(t.Context(), question(), nil)
+		if f := kindOf(t, err); f.Kind != agent.KindOverflow || len(p.bodies) != 1 || c.Facts().ContextTokens.Value != limit {
+			t.Errorf("%q: %v, context %+v", text, err, c.Facts().ContextTokens)
+		}
+	}
+	busy := "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 20000, Requested 15000. Please try again in 10s."
+	c, _ := client(t, openai.Config{Retry: provider.Retry{MaxAttempts: 1}}, refusal(429, "", busy))
+	if _, err := c.Complete(t.Context(), question(), nil); kindOf(t, err).Kind != agent.KindRateLimit || c.Facts().ContextTokens.Value != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// A limit of tokens a minute that is smaller than the request is an overflow, too: waiting does not help.
+func TestALimitBelowTheRequestIsAnOverflow(t *testing.T) {
+	const text = "This request would exceed your organization's rate limit of 30,000 input tokens per minute"
+	for size, want := range map[int]agent.Kind{200_000: agent.KindOverflow, 20_000: agent.KindRateLimit} {
+		c, _ := client(t, openai.Config{Retry: provider.Retry{MaxAttempts: 1}}, refusal(429, "", text))
+		req := question()
+		req.Messages[0].Text = strings.Repeat("x", size)
+		if _, err := c.Complete(t.Context(), req, nil); kindOf(t, err).Kind != want {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
+// Results have the name of their tool for a gateway to Google, which tells parallel results apart by it, unless it
+// refuses that.
+func TestResultsHaveNamesForGoogle(t *testing.T) {
+	req := question()
+	req.Messages = append(req.Messages, agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "a", Name: "list"}, {ID: "b", Name: "tool_call", Tool: "read"}}},
+		agent.Message{Role: agent.RoleTool, CallID: "a", Tool: "list", Text: "1"}, agent.Message{Role: agent.RoleTool, CallID: "b", Tool: "read", Text: "2"})
+	for _, c := range []struct {
+		cfg  openai.Config
+		want bool
+	}{
+		{openai.Config{Model: "google/gemini-3-pro-preview"}, true}, {openai.Config{Model: "gemini-3-pro", Dialect: openai.DialectGemini}, false}, {openai.Config{Model: "gpt-4.1"}, false},
+	} {
+		body := sent(t, c.cfg, req)
+		if strings.Contains(body, `"tool_call_id":"a","name":"list"`) != c.want || strings.Contains(body, `"tool_call_id":"b","name":"tool_call"`) != c.want {
+			t.Errorf("%s: %s", c.cfg.Model, body)
+		}
+	}
+	c, p := client(t, openai.Config{Model: "gemini-3-pro"}, refusal(422, "", "messages.2.name: Extra inputs are not permitted"), stream(hello, stop))
+	if _, err := c.Complete(t.Context(), req, nil); err != nil || strings.Contains(p.bodies[1], `"name":"list","content"`) {
+		t.Errorf("%v: %s", err, p.bodies[len(p.bodies)-1])
 	}
 }

@@ -109,7 +109,8 @@ func withoutAddress(err error) string {
 
 // classify returns the kind of a failure and whether it is transient.
 func classify(status int, code, text string) (kind agent.Kind, passing bool) {
-	if status <= http.StatusInternalServerError && status != http.StatusTooManyRequests && isOverflow(code, text) {
+	if status <= http.StatusInternalServerError && status != http.StatusTooManyRequests && isOverflow(code, text) ||
+		status == http.StatusTooManyRequests && neverFits(text) {
 		return agent.KindOverflow, false
 	}
 	switch status {
@@ -134,23 +135,66 @@ func classify(status int, code, text string) (kind agent.Kind, passing bool) {
 }
 
 // overflowPhrases are phrases in refusals of a request larger than the context, by OpenAI, DeepSeek,
-// LiteLLM, Anthropic, Gemini, OpenRouter, Groq, Mistral, Kimi, xAI, vLLM, LM Studio and llama.cpp.
+// LiteLLM, Anthropic, Gemini, OpenRouter, Groq, Mistral, Kimi, xAI, vLLM, LM Studio, llama.cpp, SGLang, Ollama,
+// Z.ai, DashScope (qwen-code #98), TGI and Copilot. The agent also takes a refusal in other words for one of
+// these, if the request is large.
 var overflowPhrases = []string{
 	"maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the context",
 	"exceed the context", "exceed context", "context window", "prompt is too long", "input is too long",
 	"exceeds the available context size", "exceeds the maximum number of tokens",
 	"reduce the length of the messages", "exceeded model token limit", "maximum prompt length",
 	"context length is only", "maximum model length", "trying to keep the first", "context size has been exceeded",
+	"longer than the model's context", "prompt too long", "max context length", "exceeds context", "exceeds max length",
+	"range of input length", "context limit", "`max_new_tokens` must be <=", "prompt token count", "tokens to keep from the initial prompt",
+	"context overflow", "maximum input length", "input tokens exceed", "too many tokens",
 }
+
+// overflowCodes are parts of the codes of such refusals.
+var overflowCodes = []string{"context_length_exceeded", "exceed_context_size", "max_prompt_tokens_exceeded"}
 
 // isOverflow reports whether a refusal says that the request is larger than the context, by its code
 // or, for servers that have no code for this, by its text.
 func isOverflow(code, text string) bool {
-	if strings.Contains(code, "context_length_exceeded") || strings.Contains(code, "exceed_context_size") {
-		return true
-	}
 	text = strings.ToLower(text)
-	return slices.ContainsFunc(overflowPhrases, func(words string) bool { return strings.Contains(text, words) })
+	return slices.ContainsFunc(overflowCodes, func(words string) bool { return strings.Contains(code, words) }) ||
+		slices.ContainsFunc(overflowPhrases, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// rateLimitPattern matches a limit of tokens a minute and the tokens that a request needs of it.
+var rateLimitPattern = regexp.MustCompile(`(?i)limit:? ([0-9,]+).{0,60}requested:? ([0-9,]+)`)
+
+// neverFits reports whether a rate limit refuses a request because the request alone is larger, so that waiting
+// does not help.
+func neverFits(text string) bool {
+	m := rateLimitPattern.FindStringSubmatch(text)
+	if m == nil {
+		return strings.Contains(strings.ToLower(text), "request too large")
+	}
+	return parseTokens(m[2]) > parseTokens(m[1])
+}
+
+// minuteLimitPattern matches a limit of tokens a minute in a refusal that does not say what the request needs
+// (Anthropic).
+var minuteLimitPattern = regexp.MustCompile(`(?i)rate limit of ([0-9,]+) (?:input )?tokens`)
+
+// CompareSize takes a rate limit that is smaller than the refused request, of so many tokens, for an overflow.
+func (f *Fault) CompareSize(tokens int) {
+	m := minuteLimitPattern.FindStringSubmatch(f.Response)
+	if m == nil || f.Failure.Kind != agent.KindRateLimit {
+		return
+	}
+	if limit := parseTokens(m[1]); limit > 0 && limit < tokens {
+		f.Failure.Kind, f.Transient = agent.KindOverflow, false
+	}
+}
+
+// parseTokens returns a number with commas; 0 if it is not plausible.
+func parseTokens(text string) int {
+	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+	if err != nil || n < minContext || n > maxContext {
+		return 0
+	}
+	return n
 }
 
 // creditPhrases are phrases in refusals, of any status, by accounts without credit or at their spending
@@ -175,7 +219,8 @@ func isBadKey(text string) bool {
 }
 
 // contextLimitPattern matches the size of the context in the text of a refusal.
-var contextLimitPattern = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|context size \(|token limit:|limit is|(?:model|prompt) length (?:is|of)|tokens >|tokens allowed \() *([0-9,]+)|([0-9,]+) maximum context length`)
+var contextLimitPattern = regexp.MustCompile(`(?i)(?:context length (?:is|of)?(?: only)?|context size \(|token limit:|limit is|\blimit:?|limit of|(?:model|prompt) length (?:is|of)|tokens >|` +
+	`tokens allowed \(|max_new_tokens.{0,3} must be <=|should be \[1,|context limit: [0-9 +]+>|longer than the model's context length \(?) *([0-9,]+)|([0-9,]+) maximum context length`)
 
 // ContextLimitIn returns the context size stated in the text of a refusal; 0 if there is none.
 func ContextLimitIn(text string) int {
@@ -183,11 +228,7 @@ func ContextLimitIn(text string) int {
 	if m == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(strings.ReplaceAll(cmp.Or(m[1], m[2]), ",", ""))
-	if err != nil || n < minContext || n > maxContext {
-		return 0
-	}
-	return n
+	return parseTokens(cmp.Or(m[1], m[2]))
 }
 
 // Bounds of a plausible context size.

@@ -75,20 +75,33 @@ func (c *cutTracker) addLeftOutNotice(h *conversation.History, answer string) st
 	return answer + notice
 }
 
-// addContextNotice adds [noticeSmallContext] to an answer of a model with too small a context.
-func addContextNotice(h *conversation.History, model agent.Model, answer string) string {
-	size := agent.ProfileOf(model).ContextTokens
-	if size == 0 || size >= agent.MinContextTokens || strings.TrimSpace(answer) == "" {
+// noticeNoTools follows the first answer of a conversation whose model takes no tools.
+const noticeNoTools = "\n\n_My model's server takes no tools, so I can only talk here. " +
+	"The operator can change that: `oneclaw doctor` says how._"
+
+// addModelNotices adds [noticeSmallContext] to an answer of a model with too small a context, and
+// [noticeNoTools] to one of a model without tools, once in a conversation.
+func addModelNotices(h *conversation.History, model agent.Model, answer string) string {
+	if strings.TrimSpace(answer) == "" {
 		return answer
 	}
-	known, _, _ := strings.Cut(noticeSmallContext, "%d")
-	told := func(m agent.Message) bool {
-		return m.Role == agent.RoleSummary || m.Final && strings.Contains(m.Text, known)
+	profile := agent.ProfileOf(model)
+	add := func(notice, known string) {
+		told := func(m agent.Message) bool {
+			return m.Role == agent.RoleSummary || m.Final && strings.Contains(m.Text, known)
+		}
+		if !slices.ContainsFunc(h.Messages, told) {
+			answer += notice
+		}
 	}
-	if slices.ContainsFunc(h.Messages, told) {
-		return answer
+	if size := profile.ContextTokens; size != 0 && size < agent.MinContextTokens {
+		known, _, _ := strings.Cut(noticeSmallContext, "%d")
+		add(fmt.Sprintf(noticeSmallContext, size), known)
 	}
-	return answer + fmt.Sprintf(noticeSmallContext, size)
+	if profile.NoTools {
+		add(noticeNoTools, noticeNoTools)
+	}
+	return answer
 }
 
 // cutTracker records whether the first request of a turn left out messages, and how large the model's

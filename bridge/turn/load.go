@@ -66,6 +66,15 @@ func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups
 	return toolgroups.NewSet(t.toolsFor(scope), loaded).Route(t.cfg.Router, facts), loaded, nil
 }
 
+// TakesTools reports whether the model that answers in a scope is sent tools.
+func (t *Runner) TakesTools(ctx context.Context, scope toolgroups.Scope) bool {
+	if t.cfg.Profile == nil {
+		return true
+	}
+	persona, err := t.cfg.Profile(ctx, scope, ForMessage)
+	return err != nil || !agent.ProfileOf(persona.Model).NoTools
+}
+
 // toolsFor returns the function that returns the current tools of turns in a scope.
 func (t *Runner) toolsFor(scope toolgroups.Scope) func() *toolgroups.Registry {
 	if !scope.Scheduled && !scope.Background {

@@ -233,7 +233,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			if shortened {
 				m.Text += NoticeShortened
 			}
-			m.Text = missing.addLeftOutNotice(h, addContextNotice(h, persona.Model, m.Text))
+			m.Text = missing.addLeftOutNotice(h, addModelNotices(h, persona.Model, m.Text))
 			answer = m.Text
 			t.learnLater(j, scope, agent.PastCalls(h.Messages))
 			if t.cfg.SpeechFor != nil {

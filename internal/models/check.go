@@ -113,7 +113,7 @@ func (m *Models) LogAdvice(ctx context.Context) error {
 	}
 	m.refreshFacts(ctx, client)
 	if advice := ContextAdvice(m.Own.Name, client.Facts()); advice != "" {
-		m.Logger.Warn("the model's context is too small", "advice", advice)
+		m.Logger.Warn("the model is of limited use", "advice", advice)
 	}
 	return nil
 }

@@ -84,6 +84,7 @@ func DescribeFacts(f provider.Facts) string {
 	can("sound", f.Hears)
 	can("reasoning", f.Reasons)
 	can("prompt cache", f.Caches)
+	can("tools", f.Tools)
 	can("tool search", f.Searches)
 	can("Responses API", f.Responses)
 	return strings.Join(list, ", ")
@@ -107,12 +108,14 @@ func shortFacts(f provider.Facts) string {
 	return strings.Join(list, ", ")
 }
 
-// ContextAdvice advises the operator if the context is too small, or if the server cuts long prompts.
-// It returns "" if there is no problem.
+// ContextAdvice advises the operator if the model takes no tools, if the context is too small, or if the server
+// cuts long prompts. It returns "" if there is no problem.
 func ContextAdvice(name string, f provider.Facts) string {
 	const ollama = "Ollama drops the beginning of what is longer than its context and says nothing"
 	size := budget.FormatCount(int64(f.ContextTokens.Value))
 	switch {
+	case f.Tools.No():
+		return fmt.Sprintf("%s takes no tools (%s), so the bot can only talk: choose a model with tools, or start its server with them (vLLM: --enable-auto-tool-choice and --tool-call-parser; llama.cpp: --jinja)", name, f.Tools.From)
 	case f.TruncatesSilently && f.ContextTokens.From == "":
 		return fmt.Sprintf("%s: %s; by default that is 4,096 tokens on most machines: set OLLAMA_CONTEXT_LENGTH=8192 or more for Ollama, and model.context (ONECLAW_MODEL_CONTEXT) to the same", name, ollama)
 	case f.ContextTokens.From == "" || f.ContextTokens.Value >= agent.MinContextTokens:

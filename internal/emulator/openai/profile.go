@@ -54,6 +54,9 @@ type Profile struct {
 	// reason in place of {problem}, the index of the tool in place of {i}, and its name in place of {name}.
 	SchemaError func(schema json.RawMessage) string
 	BadSchema   Error
+	// NoTools is the error for tools, and for calls and results in messages. NoSystem is the error for a
+	// system prompt, SeveralCalls the one for a reply with several calls.
+	NoTools, NoSystem, SeveralCalls Error
 	// NoPictures is the error for pictures.
 	NoPictures Error
 	// NoStreamOptions is the error for stream_options.
@@ -178,6 +181,9 @@ func (p *Profile) checkService(req *Request) *Error {
 	if isSet(p.NoStreamOptions) && req.IncludeUsage {
 		return newError(p.NoStreamOptions)
 	}
+	if isSet(p.NoTools) && len(req.Tools) > 0 {
+		return newError(p.NoTools, "{model}", req.Model)
+	}
 	if e := p.checkSchemas(req.Tools); e != nil {
 		return e
 	}
@@ -215,6 +221,14 @@ func (p *Profile) checkService(req *Request) *Error {
 
 // checkOrder checks the order of roles, and whether pictures are accepted.
 func (p *Profile) checkOrder(req *Request, messages []rawMessage, i int) *Error {
+	switch m := messages[i]; {
+	case isSet(p.NoSystem) && m.role == "system":
+		return newError(p.NoSystem)
+	case isSet(p.SeveralCalls) && len(m.calls) > 1:
+		return newError(p.SeveralCalls)
+	case isSet(p.NoTools) && (len(m.calls) > 0 || m.role == "tool"):
+		return newError(p.NoTools, "{model}", req.Model)
+	}
 	if isSet(p.UserAfterTool) && i > 0 && messages[i].role == "user" && messages[i-1].role == "tool" {
 		return newError(p.UserAfterTool)
 	}
