@@ -79,6 +79,7 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 	m := r.history[at]
 	x := pairCalls(r.history, at)
 	b, isLast := countFailures(r.history), r.checkBounds() != nil
+	r.round.NoteLoads(loadedBy(m.Calls), r.turn.Scope)
 	for n, call := range m.Calls {
 		switch {
 		case x.results[n] >= 0:
@@ -112,6 +113,19 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 		jobs = append(jobs, job{call: call, tool: tool})
 	}
 	return answers, jobs
+}
+
+// loadedBy returns the groups that calls load.
+func loadedBy(calls []Call) (groups []string) {
+	for _, call := range calls[:min(len(calls), maxCalls)] {
+		if call.Name != toolgroups.LoadToolGroup {
+			continue
+		}
+		if name, ok := toolgroups.ParseLoadArgument(json.RawMessage(call.Arguments)); ok {
+			groups = append(groups, name)
+		}
+	}
+	return groups
 }
 
 // interruptedResult returns the result of a call that was started and has none. A call that may run again

@@ -89,26 +89,25 @@ type answers struct{ groups, bridge, search, all string }
 // where the sender may not: the same in every mode that has the tool which was called.
 func TestMistakesInEveryMode(t *testing.T) {
 	const (
-		nothing  = "tool_not_found: Tool 'made_up' not found"
-		off      = "tool_not_available: Tool '%s' is not available for this agent. It is switched off by an administrator."
-		nowOff   = "tool_globally_disabled: Tool '%s' is switched off by an administrator. Go on without it."
-		unloaded = "tool_not_available: Tool 'get_config' "
-		admins   = "permission_denied: Sorry, only administrators of this bot may %s. Tell the user so; trying again does not help."
+		nothing = "tool_not_found: Tool 'made_up' not found"
+		off     = "tool_not_available: Tool '%s' is not available for this agent. It is switched off by an administrator."
+		nowOff  = "tool_globally_disabled: Tool '%s' is switched off by an administrator. Go on without it."
+		admins  = "permission_denied: Sorry, only administrators of this bot may %s. Tell the user so; trying again does not help."
 	)
-	trash, pdf, config := fmt.Sprintf(off, "gmail_trash"), fmt.Sprintf(off, "pdf_info"), fmt.Sprintf(admins, "use the tool 'get_config'")
+	trash, pdf, config := fmt.Sprintf(off, "gmail_trash"), fmt.Sprintf(off, "pdf_info"), fmt.Sprintf(admins, "load the tool group 'config'")
 	// "made_up" is no tool, gmail_trash one of a loaded group that is switched off, pdf_info one of a
 	// group that is switched off, and get_config one for administrators.
 	for call, wants := range map[string]answers{
 		`load_tool_group {"group_name":"nowhere"}`: inAll("not_found: Tool group 'nowhere' not found. Available groups: config, pdf, google_gmail"),
 		`load_tool_group {"group_name":"pdf"}`:     inAll("empty_group: Tool group 'pdf' has no available tools."),
-		`load_tool_group {"group_name":"config"}`:  inAll(fmt.Sprintf(admins, "load the tool group 'config'")),
+		`load_tool_group {"group_name":"config"}`:  inAll(config),
 
 		`tool_describe {"name":"made_up"}`:     behindABridge("tool_describe", nothing),
 		`tool_describe {"name":"gmail_trash"}`: behindABridge("tool_describe", trash),
 		`tool_describe {"name":"pdf_info"}`:    behindABridge("tool_describe", pdf),
 		`tool_describe {"name":"get_config"}`:  behindABridge("tool_describe", config),
 		`tool_describe {"names":["made_up","gmail_trash","pdf_info","get_config"]}`: behindABridge("tool_describe", `: {"tools":{},"not_found":["made_up"],"errors":{`+
-			`"get_config":"Sorry, only administrators of this bot may use the tool 'get_config'. Tell the user so; trying again does not help.",`+
+			`"get_config":"Sorry, only administrators of this bot may load the tool group 'config'. Tell the user so; trying again does not help.",`+
 			`"gmail_trash":"Tool 'gmail_trash' is not available for this agent. It is switched off by an administrator.",`+
 			`"pdf_info":"Tool 'pdf_info' is not available for this agent. It is switched off by an administrator."}`),
 
@@ -120,7 +119,7 @@ func TestMistakesInEveryMode(t *testing.T) {
 		`made_up {}`:     inAll(nothing),
 		`gmail_trash {}`: inAll(fmt.Sprintf(nowOff, "gmail_trash")),
 		`pdf_info {}`:    {groups: pdf, bridge: pdf, search: pdf, all: fmt.Sprintf(nowOff, "pdf_info")},
-		`get_config {}`:  {groups: unloaded, bridge: unloaded, search: unloaded, all: config},
+		`get_config {}`:  inAll(config),
 	} {
 		for _, routing := range search.Routings() {
 			c, _ := routed(t, routing)
@@ -185,5 +184,46 @@ func TestWordsThatHaveTheNameOfAGroupTellNothingOfIt(t *testing.T) {
 		"tool_describe(names) shows their parameters, tool_call(name, arguments) runs them: pdf_info.]"
 	if last := req.Messages[len(req.Messages)-1]; last.Text != want {
 		t.Errorf("the model is sent %q last, want %q", last.Text, want)
+	}
+}
+
+// A reply that loads a group and calls its tool is not told to load the group, whichever way it calls.
+func TestAReplyThatLoadsAGroupIsNotToldToLoadIt(t *testing.T) {
+	for _, routing := range []search.Routing{search.RoutingGroups, search.RoutingBridge} {
+		for _, call := range []string{"b pdf_info {}", through("b", "pdf_info", `{}`)} {
+			if routing == search.RoutingGroups && strings.Contains(call, "tool_call") {
+				continue // has no such tool
+			}
+			c, _ := routed(t, routing)
+			c.say("x", calls(call, loads("a", "pdf")), calls(strings.Replace(call, "b", "c", 1)), calls("d get_config {}", loads("e", "nowhere")), says("ok"))
+			if got := c.result("b"); got.Code != toolgroups.CodeNotAvailable || got.Text != "Tool 'pdf_info' is not available for this agent. Its group is loaded now; call it again." {
+				t.Errorf("%s, %s: %+v", routing, call, got)
+			}
+			if got := c.result("c"); got.Status != agent.StatusOK {
+				t.Errorf("%s, %s: called again: %+v", routing, call, got)
+			}
+			if got := c.result("d"); !strings.Contains(got.Text, "Load its group first") {
+				t.Errorf("%s, %s: of a group that nothing loads: %+v", routing, call, got)
+			}
+		}
+	}
+}
+
+// Where every tool is in the array the prompt does not ask for loads; where some do not fit it does.
+func TestThePromptAsksForLoadsOnlyWhereTheyAreNeeded(t *testing.T) {
+	const order = "to load tools from a group before using them"
+	for routing, fits := range map[search.Routing]bool{search.RoutingAll: true, search.RoutingGroups: false, search.RoutingThreshold: true} {
+		c, _ := routed(t, routing)
+		c.turn.ContextTokens = 1_000_000
+		system := c.say("x", says("ok")).requests[0].System
+		if strings.Contains(system, order) == fits || strings.Contains(system, "listed already") != fits {
+			t.Errorf("%s: %s", routing, system)
+		}
+	}
+	c, _ := routed(t, search.RoutingAll)
+	c.turn.ContextTokens = 4_000
+	c.registry = padded(t, c.world, 12_000)
+	if system := c.say("x", says("ok")).requests[0].System; !strings.Contains(system, order) {
+		t.Errorf("with a small context: %s", system)
 	}
 }

@@ -248,7 +248,7 @@ func (r *run) withoutRefusedGroups(req *Request) (names []string) {
 
 // systemPrompt returns the system prompt, the static part first so that it can be cached.
 func (r *run) systemPrompt() string {
-	prompt := toolgroups.JoinPrompt(r.turn.Prompt, r.round.Registry().Listing())
+	prompt := toolgroups.JoinPrompt(r.turn.Prompt, r.round.Listing())
 	return toolgroups.JoinPrompt(prompt, strings.TrimSpace(r.turn.PromptTail))
 }
 

@@ -20,10 +20,25 @@ func listing(groups []Group) string {
 	var b strings.Builder
 	b.WriteString("## Available Tool Groups\n\nUse `load_tool_group` to load tools from a group before using them.\n")
 	for _, g := range groups {
-		b.WriteString("\n- " + g.Name + ": " + g.Description)
+		b.WriteString("\n- " + g.Name + ": " + g.Description + loadersOf(g.Role))
 	}
 	return b.String()
 }
+
+// loadersOf names the people who alone may load a group. It is the same in every chat, which keeps prompts
+// cacheable.
+func loadersOf(role Role) string {
+	switch role {
+	case RoleAdmin:
+		return " (administrators)"
+	case RoleOwner:
+		return " (owner)"
+	}
+	return ""
+}
+
+// allListed takes the place of the listing where nothing needs to be loaded.
+const allListed = "## Available Tool Groups\n\nThe tools of all groups are listed already: call them without loading anything."
 
 // JoinPrompt appends the listing to the prompt. Either may be empty.
 func JoinPrompt(prompt, listing string) string {

@@ -64,19 +64,9 @@ func (s *Set) load(call Call, ticket int, text func([]string, Group, []Tool) str
 	if !ok {
 		return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
 	}
-	reg := s.current()
-	i, ok := reg.byGroup[name]
-	if !ok {
-		return Result{}, Errorf(CodeUnknownGroup, "Tool group '%s' not found. Available groups: %s",
-			oneLine(name, maxEcho), strings.Join(reg.GroupNames(), ", "))
-	}
-	group := reg.groups[i]
-	if call.reach() < group.Role {
-		return Result{}, deniedError("load the tool group '"+name+"'", group.Role)
-	}
-	tools := slices.DeleteFunc(reg.groupTools(name), call.Hides)
-	if len(tools) == 0 {
-		return Result{}, Errorf(CodeEmptyGroup, "Tool group '%s' has no available tools.", name)
+	group, tools, fault := s.current().loadable(name, call.Scope)
+	if fault != nil {
+		return Result{}, fault
 	}
 	s.add(name, ticket)
 	res := Result{Origin: OriginOwn}
@@ -117,6 +107,36 @@ func (g Group) LoadNotes(limit int) string {
 		text = strings.TrimSpace(fmt.Sprintf("Left out, and not callable: %s.\n%s", strings.Join(named, "; "), text))
 	}
 	return wording.Clip(notesHead+"\n"+text, max(limit/4, len(notesHead)))
+}
+
+// loadable returns a group and those of its tools that the sender may use, or the error for loading it.
+func (r *Registry) loadable(name string, scope Scope) (Group, []Tool, *Error) {
+	i, ok := r.byGroup[name]
+	if !ok {
+		return Group{}, nil, Errorf(CodeUnknownGroup, "Tool group '%s' not found. Available groups: %s%s",
+			oneLine(name, maxEcho), strings.Join(r.GroupNames(), ", "), r.toolAdvice(name))
+	}
+	group := r.groups[i]
+	if scope.reach() < group.Role {
+		return Group{}, nil, loadDenied(group)
+	}
+	tools := slices.DeleteFunc(r.groupTools(name), scope.Hides)
+	if len(tools) == 0 {
+		return Group{}, nil, Errorf(CodeEmptyGroup, "Tool group '%s' has no available tools.", name)
+	}
+	return group, tools, nil
+}
+
+// toolAdvice returns a sentence for a load that names a tool, with the group that has it.
+func (r *Registry) toolAdvice(name string) string {
+	tool, ok := r.Tool(name)
+	switch {
+	case !ok:
+		return ""
+	case tool.Group == "":
+		return fmt.Sprintf(". '%s' is a tool that needs no group: call it.", name)
+	}
+	return fmt.Sprintf(". '%s' is a tool of the group %s.", name, tool.Group)
 }
 
 // LoadText returns the answer to a load: the tools with their descriptions. If that is

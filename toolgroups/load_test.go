@@ -172,3 +172,17 @@ func TestRolesOfGroups(t *testing.T) {
 		t.Errorf("loading needs a role: %v", fault)
 	}
 }
+
+// A load that names a tool is told which group has it.
+func TestALoadOfAToolNamesItsGroup(t *testing.T) {
+	for name, want := range map[string]string{
+		"google_gmail_00": ". 'google_gmail_00' is a tool of the group google_gmail.",
+		"exec":            ". 'exec' is a tool that needs no group: call it.",
+		"made_up":         ", google_tasks",
+	} {
+		_, fault := call(t, newSet(t).Round(), "load_tool_group", fmt.Sprintf(`{"group_name":%q}`, name), admin())
+		if fault == nil || fault.Code != "not_found" || !strings.HasSuffix(fault.Message, want) || !strings.HasPrefix(fault.Message, "Tool group '"+name+"' not found. Available groups: config, ") {
+			t.Errorf("%s: %+v", name, fault)
+		}
+	}
+}

@@ -14,6 +14,7 @@ type Round struct {
 	route    Route
 	scope    Scope
 	loaded   []string
+	loading  []string // groups that the reply loads
 }
 
 // Tools returns the tools of the request: without a [Router], the enabled core tools in their
@@ -26,6 +27,32 @@ func (r *Round) Tokens() int { return estimateTokens(r.route.Tools, r.loaded) }
 
 // Registry returns the registry that this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
+
+// Listing returns the section of the system prompt about groups: [Registry.Listing], or that nothing
+// needs to be loaded.
+func (r *Round) Listing() string {
+	if r.route.AllListed && r.registry.Listing() != "" {
+		return allListed
+	}
+	return r.registry.Listing()
+}
+
+// NoteLoads notes the groups that calls of load_tool_group in the reply name, before any call of the reply is
+// looked up. A refused call of their tools is then told that its group is loaded now.
+func (r *Round) NoteLoads(groups []string, scope Scope) {
+	r.loading = slices.DeleteFunc(slices.Clone(groups), func(name string) bool {
+		_, _, fault := r.set.current().loadable(name, scope)
+		return fault != nil
+	})
+}
+
+// afterLoads replaces the advice to load a group that the same reply loads.
+func (r *Round) afterLoads(name string, fault *Error) *Error {
+	if group, ok := r.set.current().GroupOf(name); ok && fault != nil && fault.Code == CodeNotAvailable && slices.Contains(r.loading, group) {
+		return Errorf(CodeNotAvailable, unavailableFormat+". Its group is loaded now; call it again.", name)
+	}
+	return fault
+}
 
 // Mode returns [Route].Mode.
 func (r *Round) Mode() string { return r.route.Mode }
@@ -46,7 +73,8 @@ func (r *Round) Unwrap(name string, arguments json.RawMessage) (tool string, inp
 	if r.route.Unwrap == nil {
 		return name, arguments, nil
 	}
-	return r.route.Unwrap(name, arguments)
+	tool, input, fault = r.route.Unwrap(name, arguments)
+	return tool, input, r.afterLoads(tool, fault)
 }
 
 // Lookup finds the tool of a call. Look up all calls of a reply, in order, before any of them
@@ -67,7 +95,7 @@ func (r *Round) Lookup(name string, scope Scope) (Tool, *Error) {
 		if r.route.Advice != nil {
 			advice = r.route.Advice(name)
 		}
-		return Tool{}, notAvailableError(now, name, advice)
+		return Tool{}, r.afterLoads(name, notAvailableError(now, name, advice, scope))
 	}
 	return r.prepareTool(now, r.route.Tools[i], scope)
 }
@@ -123,7 +151,7 @@ func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error
 	if now.Disabled(tool.Name) {
 		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
 	}
-	if err := checkRole(tool, scope.reach()); err != nil {
+	if err := now.checkRole(tool, scope); err != nil {
 		return Tool{}, err
 	}
 	if tool.Name == LoadToolGroup {
@@ -140,10 +168,15 @@ func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error
 const unavailableFormat = "Tool '%s' is not available for this agent"
 
 // notAvailableError returns the error for a tool that is not offered. It says that the tool is switched
-// off or, with advice if there is any, how to run it.
-func notAvailableError(reg *Registry, name, advice string) *Error {
+// off, that the sender may not use it or, with advice if there is any, how to run it.
+func notAvailableError(reg *Registry, name, advice string, scope Scope) *Error {
 	if reg.Disabled(name) {
 		return Errorf(CodeNotAvailable, unavailableFormat+". It is switched off by an administrator.", name)
+	}
+	if tool, ok := reg.Tool(name); ok {
+		if err := reg.checkRole(tool, scope); err != nil {
+			return err
+		}
 	}
 	if advice != "" {
 		return Errorf(CodeNotAvailable, unavailableFormat+". %s", name, advice)
@@ -161,6 +194,17 @@ func checkRole(tool Tool, role Role) *Error {
 	}
 	return deniedError("use the tool '"+tool.Name+"'", tool.Role)
 }
+
+// checkRole is the function checkRole; but if the role is too low for the whole group, the error is that of
+// loading it.
+func (r *Registry) checkRole(tool Tool, scope Scope) *Error {
+	if i, ok := r.byGroup[tool.Group]; ok && scope.reach() < r.groups[i].Role {
+		return loadDenied(r.groups[i])
+	}
+	return checkRole(tool, scope.reach())
+}
+
+func loadDenied(g Group) *Error { return deniedError("load the tool group '"+g.Name+"'", g.Role) }
 
 func deniedError(what string, role Role) *Error {
 	who := "people who are allowed to talk to this bot"

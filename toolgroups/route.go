@@ -92,6 +92,8 @@ type Route struct {
 	// unchanged. The error says what is wrong with the call and that nothing was run; tool is then
 	// the intended tool, or empty if unknown. A nil Unwrap unwraps nothing.
 	Unwrap func(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *Error)
+	// AllListed is true if Tools has every tool that the sender may use, so that nothing needs to be loaded.
+	AllListed bool
 	// Advice returns a sentence that tells the model how to run a tool outside the array. If it is
 	// empty or Advice is nil, the model is told to load the tool's group.
 	Advice func(name string) string
@@ -134,14 +136,8 @@ func (r *Registry) EnabledTools(groups []string) []Tool {
 // Refusal returns the error for a call of a registered tool that is not offered, which says what to
 // do instead. It returns nil for an unknown name.
 func (r *Registry) Refusal(name string, scope Scope) *Error {
-	tool, ok := r.Tool(name)
-	if !ok {
+	if _, ok := r.Tool(name); !ok {
 		return nil
 	}
-	if !r.Disabled(name) {
-		if err := checkRole(tool, scope.reach()); err != nil {
-			return err
-		}
-	}
-	return notAvailableError(r, name, "")
+	return notAvailableError(r, name, "", scope)
 }

@@ -99,7 +99,7 @@ func TestLookupOrder(t *testing.T) {
 		{"pdf_a", "tool_not_available", "Tool 'pdf_a' is not available for this agent. It is switched off"},
 		{"exec", "tool_globally_disabled", "switched off"},
 		{"owned", "tool_globally_disabled", "switched off"},
-		{"adm_a", "permission_denied", "Sorry, only administrators of this bot may use the tool 'adm_a'."},
+		{"adm_a", "permission_denied", "Sorry, only administrators of this bot may load the tool group 'adm'."},
 	} {
 		_, fault := round.Lookup(tc.name, user)
 		if fault == nil || fault.Code != tc.code || !strings.Contains(fault.Message, tc.part) {

@@ -247,7 +247,11 @@ func TestTheGroupsOfTheContract(t *testing.T) {
 	var got, listed []string
 	for _, g := range registryOf(t).Groups() {
 		got = append(got, fmt.Sprintf("%s | %s | %d", g.Name, g.DisplayName, len(g.Tools)))
-		listed = append(listed, "- "+g.Name+": "+g.Description)
+		line := "- " + g.Name + ": " + g.Description
+		if g.Role == toolgroups.RoleAdmin {
+			line += " (administrators)"
+		}
+		listed = append(listed, line)
 		if g.Description == "" || g.Source != toolgroups.SourceBuiltin {
 			t.Errorf("%s is described as %q and comes from %q", g.Name, g.Description, g.Source)
 		}

@@ -204,6 +204,15 @@ func (f *manifestFile) claimNames(taken map[string]string) {
 		for _, tool := range f.group.Tools {
 			taken[tool.Name] = f.baseName + ".json"
 		}
+		f.dropEmptyGroup()
+	}
+}
+
+// dropEmptyGroup removes a group without tools, whose line would be in every prompt for nothing.
+func (f *manifestFile) dropEmptyGroup() {
+	if len(f.group.Tools) == 0 {
+		f.addError(fmt.Errorf("the group %q has no tool that can be used, and is left out", f.group.Name))
+		f.group = nil
 	}
 }
 

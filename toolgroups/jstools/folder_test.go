@@ -78,13 +78,13 @@ func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.put(t, nil)
-	if got := h.groups(); got != "core(good) inject() partly(ok)" {
+	if got := h.groups(); got != "core(good) partly(ok)" {
 		t.Error(got)
 	}
 	mistakes := h.mistakes()
 	for _, want := range []string{
 		"天気.json: ", "empty.json: ", "env.json: env: env: \"A B\" is no name", "env2.json: env2: env must be a list",
-		`exec.json: the name of the tool "exec" is taken by the program`, "inject.json: entry 1 (evil): function must match",
+		`exec.json: the name of the tool "exec" is taken by the program`, "inject.json: entry 1 (evil): function must match", `inject.json: the group "inject" has no tool that can be used, and is left out`,
 		"large.json: its code: large.js: larger than", "nocode.json: its code: nocode.js: no such file", "none.json: the list is empty",
 		"number.json: ", "other.json: the tool must be named", `partly.json: the name of the tool "pdf_info" is taken by the program`,
 		`partly.json: the name of the tool "good" is taken by good.json`, "partly.json: entry 4 (Bad)", "partly.json: entry 5",
@@ -98,13 +98,13 @@ func TestBrokenFilesDoNotKeepOthersOut(t *testing.T) {
 	if strings.Contains(mistakes, h.dir) {
 		t.Error("the path of the host is told")
 	}
-	if got := h.must(t, "list_user_tools", args{}); !strings.Contains(got, "Left out because of mistakes: 19\n- empty.json") {
+	if got := h.must(t, "list_user_tools", args{}); !strings.Contains(got, "Left out because of mistakes: 20\n- empty.json") {
 		t.Error(got)
 	}
 	// What is broken can be mended and deleted.
 	h.must(t, "update_js_tool", args{"name": "env", "required_permissions": "env:AB"})
 	h.must(t, "delete_js_tool", args{"name": "syntax"})
-	if got := h.groups(); got != "core(env good) inject() partly(ok)" {
+	if got := h.groups(); got != "core(env good) partly(ok)" {
 		t.Error(got)
 	}
 }
@@ -301,6 +301,26 @@ func TestTheExamplesOfTheDocumentWork(t *testing.T) {
 	} {
 		if got := h.must(t, name, c.arguments); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A group of which no tool can be used has no line in every prompt, and one in the log.
+func TestAGroupWithoutAUsableToolIsLeftOut(t *testing.T) {
+	for name, manifest := range map[string]string{
+		"nothing but its description": `[{"_meta":true,"description":"To come"}]`,
+		"tools that are invalid":      `[{"name":"Bad"},7]`,
+		"tools whose names are taken": `[{"name":"js_eval","description":"d"}]`,
+		"tools without permission":    `[{"name":"a","description":"d","env":["A B"]}]`,
+	} {
+		h := newHouse(t)
+		h.put(t, map[string]string{"mine.json": manifest, "mine.js": ""})
+		reg := h.registry(t)
+		if _, ok := reg.Group("mine"); ok || strings.Contains(reg.Listing(), "mine") {
+			t.Errorf("%s: %s", name, reg.Listing())
+		}
+		if got := h.mistakes(); strings.Count(got, `mine.json: the group "mine" has no tool that can be used, and is left out`) != 1 {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

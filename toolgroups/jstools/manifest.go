@@ -60,6 +60,7 @@ func (t *Tools) parseManifest(base string, data []byte, source string) manifestF
 	case m.Group != nil:
 		m.Group.Tools = t.bindFunctions(&f, m.Group.Tools, entries, list, source)
 		f.group = m.Group
+		f.dropEmptyGroup()
 	}
 	return f
 }

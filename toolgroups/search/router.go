@@ -241,7 +241,10 @@ func (r *Router) buildRoute(mode Routing, f toolgroups.RouteInput) toolgroups.Ro
 	default:
 		b, tools = r.routeDirect(f, f.Loaded)
 	}
-	route := toolgroups.Route{Mode: string(mode), Tools: tools, Groups: groups, LoadText: r.loadTextFunc(mode, f)}
+	route := toolgroups.Route{
+		Mode: string(mode), Tools: tools, Groups: groups, LoadText: r.loadTextFunc(mode, f),
+		AllListed: mode == RoutingAll && b == nil,
+	}
 	if b != nil {
 		route.Unwrap, route.Advice = b.Resolve, b.advice
 	}
