@@ -177,7 +177,7 @@ func TestAThreadTellsWhatComesByItself(t *testing.T) {
 	f := setup(t, quick(), nil)
 	first := f.say(f.channel, "lunch?", nil)
 	reply := &emulator.SayOptions{Thread: first.TS}
-	if _, err := f.SayAsBot(f.channel, "B0NEWS", "news", "<@U0BOT> soup of the day", first.TS); err != nil {
+	if _, err := f.SayAsBot(f.channel, "B0NEWS", "news", "<@U0BOT> soup of the day", &emulator.SayOptions{Thread: first.TS}); err != nil {
 		t.Fatal(err)
 	}
 	f.say(f.channel, "no soup", reply)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"oneclaw/internal/emulator/slack/blockkit"
@@ -111,11 +112,17 @@ func (w *world) observedMessage(c *channel, m *message) Message {
 		o.Thread = m.parent.ts
 	}
 	o.Shown = m.text
-	if m.fromBot {
+	switch {
+	case m.fromBot:
 		o.Shown, o.Buttons, o.Mentions = blockkit.Render(m.text, m.blocks)
 		if m.detectsBroadcasts && len(m.blocks) == 0 {
 			o.Mentions = append(o.Mentions, blockkit.Broadcasts(m.text)...)
 		}
+	case len(m.blocks) > 0:
+		o.Shown, _, _ = blockkit.Render(m.text, m.blocks)
+	case len(m.pasted) > 0:
+		table, _, _ := blockkit.Render("", m.pasted)
+		o.Shown = strings.TrimSpace(m.text + "\n" + table)
 	}
 	o.HasFeedback = blockkit.HasFeedback(m.blocks)
 	if o.IsStreaming = w.isStreaming(m); m.stream != nil {

@@ -67,6 +67,11 @@ type SayOptions struct {
 	Share *Share `json:"share"`
 	// Subtype makes the message one of another kind, such as channel_join.
 	Subtype string `json:"subtype"`
+	// Table are the rows of a table that the user pastes, as from a spreadsheet.
+	Table [][]string `json:"table"`
+	// Blocks and Attachments are those of a message of another app.
+	Blocks      json.RawMessage   `json:"blocks"`
+	Attachments []json.RawMessage `json:"attachments"`
 }
 
 // People acts for the users, whose actions send events to the app. Its methods take the lock.
@@ -171,6 +176,9 @@ func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 	if err := p.world.attachShared(m, opts); err != nil {
 		return Sent{}, err
 	}
+	if err := m.attachTable(opts.Table); err != nil {
+		return Sent{}, err
+	}
 	for _, a := range opts.Files {
 		m.files = append(m.files, p.world.files.add(p.world.newID("F"), userID, a))
 	}
@@ -189,15 +197,22 @@ func Escape(typed string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(typed)
 }
 
-// SayAsBot writes a message as another integration.
-func (p *People) SayAsBot(channelID, botID, name, text, thread string) (Sent, error) {
+// SayAsBot writes a message as another integration. A nil opts means a plain text; of the others it may have
+// a thread, blocks and attachments.
+func (p *People) SayAsBot(channelID, botID, name, text string, opts *SayOptions) (Sent, error) {
+	if opts == nil {
+		opts = &SayOptions{}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.world.channels[channelID]
 	if c == nil {
 		return Sent{}, fmt.Errorf("slack emulator: unknown channel %s", channelID)
 	}
-	m := &message{user: name, otherBotID: botID, text: text, parent: c.byTS[thread]}
+	m := &message{user: name, otherBotID: botID, text: text, parent: c.byTS[opts.Thread]}
+	if err := m.setBlocks(opts.Blocks, opts.Attachments); err != nil {
+		return Sent{}, err
+	}
 	p.world.addMessage(c, m)
 	return p.notifier.notify(c, m), nil
 }

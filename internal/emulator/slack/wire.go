@@ -2,7 +2,9 @@ package slack
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
+	"strings"
 )
 
 // These are the service's objects, with the fields that bots use.
@@ -95,6 +97,9 @@ func (w *world) messageJSON(m *message) *wireMessage {
 		out.BotID, out.Subtype, out.User, out.Username = m.otherBotID, "bot_message", "", m.user
 	default:
 		out.ClientMsgID = "c-" + m.ts
+		if m.text != "" {
+			out.Blocks = typedBlocks(m.text)
+		}
 	}
 	if out.Team != w.cfg.Team {
 		out.UserTeam, out.SourceTeam = out.Team, out.Team
@@ -139,4 +144,44 @@ func (w *world) userJSON(u *User) map[string]any {
 		"is_admin": u.Admin || u.Owner, "is_owner": u.Owner, "is_primary_owner": false, "is_bot": u.Bot,
 		"profile": map[string]any{"real_name": u.RealName, "display_name": u.DisplayName},
 	}
+}
+
+var tokenPattern = regexp.MustCompile(`<([^<>]*)>`)
+
+// typedBlocks returns the blocks that Slack's own apps send with a text that a user types: a rich text.
+func typedBlocks(text string) json.RawMessage {
+	var elements []map[string]string
+	add := func(kind, name, value string) {
+		if value != "" {
+			elements = append(elements, map[string]string{"type": kind, name: value})
+		}
+	}
+	typed := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+	at := 0
+	for _, m := range tokenPattern.FindAllStringSubmatchIndex(text, -1) {
+		add("text", "text", typed.Replace(text[at:m[0]]))
+		at = m[1]
+		target, label, _ := strings.Cut(text[m[2]:m[3]], "|")
+		switch {
+		case strings.HasPrefix(target, "@"):
+			add("user", "user_id", target[1:])
+		case strings.HasPrefix(target, "#"):
+			add("channel", "channel_id", target[1:])
+		case strings.HasPrefix(target, "!subteam^"):
+			add("usergroup", "usergroup_id", strings.TrimPrefix(target, "!subteam^"))
+		case target == "!here", target == "!channel", target == "!everyone":
+			add("broadcast", "range", target[1:])
+		case strings.HasPrefix(target, "!"):
+			add("text", "text", typed.Replace(label))
+		default:
+			add("link", "url", typed.Replace(target))
+			if label != "" {
+				elements[len(elements)-1]["text"] = typed.Replace(label)
+			}
+		}
+	}
+	add("text", "text", typed.Replace(text[at:]))
+	section := map[string]any{"type": "rich_text_section", "elements": elements}
+	raw, _ := json.Marshal([]any{map[string]any{"type": "rich_text", "block_id": "typed", "elements": []any{section}}}) // of strings alone
+	return raw
 }

@@ -103,6 +103,7 @@ type message struct {
 	subtype           string
 	text              string
 	blocks            []byte
+	pasted            []byte // the blocks of a pasted table
 	files             []*file
 	replies           []string
 	replyUsers        []string
@@ -115,7 +116,7 @@ type message struct {
 	botReactions      []string
 	userReactions     []reaction // reactions of users
 	droppedResponses  int
-	attachments       []any // forwarded messages
+	attachments       []any // forwarded messages, pasted tables, and those of other apps
 	detectsBroadcasts bool  // plain words such as @here are broadcasts
 	stream            *stream
 }

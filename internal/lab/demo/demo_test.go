@@ -305,3 +305,15 @@ func (p *page) get(address string) (int, http.Header, []byte) {
 	}
 	return res.StatusCode, res.Header, body
 }
+
+func TestCellsThatArePastedInSlackAreATable(t *testing.T) {
+	t.Parallel()
+	p := newPage(t)
+	if status, text := p.call(p.address+"/say", map[string]string{"pane": "slack", "text": "which is dearer?\nItem\tPrice\ntea\t3"}); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	v := p.until("the message", func(v seen) bool { return len(v.Slack.Messages) == 1 })
+	if got := v.Slack.Messages[0].Text; !strings.HasSuffix(got, "which is dearer?\nItem | Price\ntea | 3") {
+		t.Errorf("shown is %q", got)
+	}
+}

@@ -91,11 +91,12 @@ func attachmentKind(f upload) string {
 
 // saySlack sends a message in Slack. It mentions the bot if the message begins a thread in the channel.
 func (d *Demo) saySlack(s pageRequest) (slack.Sent, error) {
-	text, channel := s.Text, d.channelOf(s)
+	text, table := cutTable(s.Text)
+	channel := d.channelOf(s)
 	if s.Thread == "" && channel == d.SlackChannel {
 		text = strings.TrimSpace("<@" + d.Slack.BotUser() + "> " + text)
 	}
-	options := &slack.SayOptions{Thread: s.Thread}
+	options := &slack.SayOptions{Thread: s.Thread, Table: table}
 	for _, f := range s.Files {
 		options.Files = append(options.Files, slack.Attachment{Name: f.Name, MIME: f.Type, Data: f.Data, ClipSeconds: f.Seconds})
 	}
@@ -103,4 +104,18 @@ func (d *Demo) saySlack(s pageRequest) (slack.Sent, error) {
 		options.Share = &slack.Share{Channel: channel, TS: s.Reply}
 	}
 	return d.Slack.Say(channel, d.SlackUser, text, options)
+}
+
+// cutTable takes the lines with tabs out of a text, as Slack's own apps do: cells that are pasted from a
+// spreadsheet become a table.
+func cutTable(typed string) (text string, table [][]string) {
+	var rest []string
+	for line := range strings.SplitSeq(typed, "\n") {
+		if cells := strings.Split(strings.TrimRight(line, "\r"), "\t"); len(cells) > 1 {
+			table = append(table, cells)
+			continue
+		}
+		rest = append(rest, line)
+	}
+	return strings.TrimSpace(strings.Join(rest, "\n")), table
 }

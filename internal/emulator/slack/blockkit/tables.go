@@ -1,6 +1,7 @@
 package blockkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,10 +13,11 @@ const (
 	maxTableCells = 20
 )
 
-// cell is a cell of a table. A raw_text has a text, a rich_text has elements.
+// cell is a cell of a table. A raw_text has a text, a raw_number a value, a rich_text has elements.
 type cell struct {
 	Type     string            `json:"type"`
 	Text     string            `json:"text"`
+	Value    json.Number       `json:"value"`
 	Elements []json.RawMessage `json:"elements"`
 }
 
@@ -33,7 +35,7 @@ func checkTable(b block, i int) *Refusal {
 			return invalidBlocks("want 1 to %d cells [json-pointer:/blocks/%d/rows/%d]", maxTableCells, i, j)
 		}
 		for k, c := range row {
-			if c.Type != "raw_text" && c.Type != "rich_text" || c.Type == "raw_text" && c.Text == "" || c.Type == "rich_text" && len(c.Elements) == 0 {
+			if c.isEmpty() {
 				return invalidBlocks("want a text [json-pointer:/blocks/%d/rows/%d/%d]", i, j, k)
 			}
 		}
@@ -46,13 +48,26 @@ func checkTable(b block, i int) *Refusal {
 	return nil
 }
 
+// isEmpty reports whether a cell lacks what its type needs, or has no known type.
+func (c cell) isEmpty() bool {
+	switch c.Type {
+	case "raw_text":
+		return c.Text == ""
+	case "raw_number":
+		return c.Value == ""
+	case "rich_text":
+		return len(c.Elements) == 0
+	}
+	return true
+}
+
 // tableText returns the visible text of a table.
 func (b block) tableText() string {
 	var lines []string
 	for _, row := range b.Rows {
 		var cells []string
 		for _, c := range row {
-			cells = append(cells, c.Text)
+			cells = append(cells, cmp.Or(c.Text, c.Value.String()))
 		}
 		lines = append(lines, strings.Join(cells, " | "))
 	}
