@@ -3,13 +3,12 @@ package slack
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
 )
@@ -24,6 +23,8 @@ const (
 	// accessUnknown is the file_access of a file for which Slack reports only the id
 	// (docs.slack.dev/reference/objects/file-object#slack_connect_files).
 	accessUnknown = "check_file_info"
+	// unreadableFile is the mode of a file that does not decode.
+	unreadableFile = "unreadable"
 	// maxMillis bounds a duration, in milliseconds.
 	maxMillis = 1 << 30
 )
@@ -45,27 +46,48 @@ type attachedFile struct {
 	DownloadURL string `json:"url_private_download"`
 }
 
-// newAttachedFile converts a file of the library, which has no subtypes.
-func newAttachedFile(f slack.File) attachedFile {
-	return attachedFile{
-		ID: f.ID, Name: f.Name, Title: f.Title, MIMEType: f.Mimetype, Size: int64(f.Size), Mode: f.Mode, DurationMS: int64(f.DurationMs),
-		External: f.IsExternal, Access: f.FileAccess, URL: f.URLPrivate, DownloadURL: f.URLPrivateDownload,
+// attachedFiles are the files of a message.
+type attachedFiles []attachedFile
+
+// UnmarshalJSON decodes the files one by one. One that does not decode is marked as unreadable.
+func (l *attachedFiles) UnmarshalJSON(data []byte) error {
+	var all []json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
 	}
+	*l = nil
+	for _, raw := range all {
+		var f attachedFile
+		if _, err := decodeLoosely(raw, &f); err != nil || f == (attachedFile{}) {
+			f = attachedFile{Mode: unreadableFile}
+		}
+		*l = append(*l, f)
+	}
+	return nil
 }
 
 // completeFiles completes the files for which Slack reported only the id, using info. A file for which
 // info fails is unchanged.
-func completeFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (*slack.File, error)) []attachedFile {
+func completeFiles(ctx context.Context, files []attachedFile, info func(ctx context.Context, id string) (attachedFile, error)) []attachedFile {
 	files = slices.Clone(files)
 	for i, f := range files {
 		if f.Access != accessUnknown || f.ID == "" || ctx.Err() != nil {
 			continue
 		}
 		if known, err := info(ctx, f.ID); err == nil {
-			files[i] = newAttachedFile(*known)
+			files[i] = known
 		}
 	}
 	return files
+}
+
+// attached returns the files of a message that can be fetched, and texts about what cannot be read of it.
+func (m *message) attached() ([]chats.Attachment, []string) {
+	list, skipped := convertFiles(m.Files)
+	if m.damaged {
+		skipped = append(skipped, "a part of this message that I cannot read")
+	}
+	return list, skipped
 }
 
 // convertFiles returns the files that can be fetched, and texts about those that cannot be read.
@@ -78,6 +100,9 @@ func convertFiles(files []attachedFile) (list []chats.Attachment, skipped []stri
 			a.Name, a.Type = name+".html", pageType
 		}
 		switch {
+		case f.Mode == unreadableFile:
+			skipped = append(skipped, "a file that I cannot read")
+			continue
 		case f.External || f.Mode == "external" || f.Mode == "remote":
 			skipped = append(skipped, name+": it lies outside of Slack, where I cannot read it")
 			continue

@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/retry"
@@ -112,18 +111,24 @@ func (r *receiver) listConversations(ctx context.Context, live map[string][]stri
 	for _, kind := range []struct{ event, list string }{
 		{"im", "im"}, {"mpim", "mpim"}, {"group", "private_channel"}, {"channel", "public_channel"},
 	} {
-		params := slack.GetConversationsForUserParameters{Types: []string{kind.list}, ExcludeArchived: true, Limit: maxConversations}
-		for more := true; more && len(list) <= maxConversations; more = params.Cursor != "" {
-			page, err := retryRateLimited(ctx, r.api, "users.conversations", func(ctx context.Context, api *slack.Client) (page []slack.Channel, err error) {
-				page, params.Cursor, err = api.GetConversationsForUserContext(ctx, &params)
-				return page, err
-			})
+		args := url.Values{"types": {kind.list}, "exclude_archived": {"true"}, "limit": {strconv.Itoa(maxConversations)}}
+		for more := true; more && len(list) <= maxConversations; more = args.Get("cursor") != "" {
+			page, err := retryRateLimited(ctx, func(ctx context.Context) (conversationPage, error) { return r.api.readConversations(ctx, args) })
 			if err := r.ignoreUnreadable(err, kind.list); err != nil {
 				return nil, err
 			}
-			for _, c := range page {
+			args.Set("cursor", page.Metadata.Cursor)
+			for _, raw := range page.Channels {
+				var c struct {
+					ID     string `json:"id"`
+					Shared bool   `json:"is_ext_shared"`
+				}
+				if _, err := decodeLoosely(raw, &c); err != nil || c.ID == "" {
+					r.log.Warn("conversation skipped: it does not decode", "kind", kind.list, "err", err)
+					continue
+				}
 				if r.serves(c.ID, kind.event == "im") {
-					list = append(list, conversation{id: c.ID, kind: kind.event, shared: c.IsExtShared})
+					list = append(list, conversation{id: c.ID, kind: kind.event, shared: c.Shared})
 				}
 			}
 		}
@@ -147,34 +152,45 @@ func (r *receiver) listConversations(ctx context.Context, live map[string][]stri
 	return list, nil
 }
 
+// conversationPage is a page of users.conversations.
+type conversationPage struct {
+	Channels []json.RawMessage `json:"channels"`
+	Metadata struct {
+		Cursor string `json:"next_cursor"`
+	} `json:"response_metadata"`
+}
+
+func (c *client) readConversations(ctx context.Context, args url.Values) (page conversationPage, err error) {
+	_, err = c.query(ctx, "users.conversations", args, &page)
+	return page, err
+}
+
 // fillConversation passes messages outside of threads to the inbox. It returns the threads to search:
 // first the known ones, then those that began after oldest and have replies. n counts the messages.
 func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest string, known []string) (roots []string, n int, err error) {
 	// Without Latest the pages would begin at the oldest message, and the bound would drop the newest.
 	latest := strconv.FormatInt(r.api.clock.Now().Add(maxGap).Unix(), 10) + ".000000"
-	params := slack.GetConversationHistoryParameters{ChannelID: c.id, Oldest: oldest, Latest: latest, Limit: missedPageSize}
-	var all []slack.Message
-	for more := true; more && len(all) < maxMissed; more = params.Cursor != "" {
-		page, err := retryRateLimited(ctx, r.api, "conversations.history", func(ctx context.Context, api *slack.Client) (*slack.GetConversationHistoryResponse, error) {
-			return api.GetConversationHistoryContext(ctx, &params)
-		})
+	q := messageQuery{channel: c.id, oldest: oldest, latest: latest, limit: missedPageSize}
+	var all []listedMessage
+	for more := true; more && len(all) < maxMissed; more = q.cursor != "" {
+		page, err := retryRateLimited(ctx, func(ctx context.Context) ([]listedMessage, error) { return r.api.readMessages(ctx, &q) })
 		if err != nil {
 			return nil, n, r.ignoreUnreadable(err, c.id)
 		}
-		all, params.Cursor = append(all, page.Messages...), page.ResponseMetaData.NextCursor
+		all = append(all, page...)
 	}
-	if params.Cursor != "" {
+	if q.cursor != "" {
 		r.log.Warn("too many messages in one conversation: some may be missing", "conversation", c.id, "fetched", len(all))
 	}
 	roots = slices.Clone(known)
-	slices.SortStableFunc(all, func(a, b slack.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	slices.SortStableFunc(all, func(a, b listedMessage) int { return cmp.Compare(a.TS, b.TS) })
 	for _, m := range all {
-		if err := r.acceptMissed(ctx, c, m); err != nil {
+		if err := r.acceptMissed(ctx, c, m.message); err != nil {
 			return nil, n, err
 		}
 		n++
-		if m.LatestReply > oldest && !slices.Contains(roots, m.Timestamp) {
-			roots = append(roots, m.Timestamp)
+		if m.TS != "" && m.LatestReply > oldest && !slices.Contains(roots, m.TS) {
+			roots = append(roots, m.TS)
 		}
 	}
 	return roots, n, nil
@@ -182,32 +198,32 @@ func (r *receiver) fillConversation(ctx context.Context, c conversation, oldest 
 
 // fillThread passes the replies after oldest in a thread to the inbox. n counts them.
 func (r *receiver) fillThread(ctx context.Context, c conversation, root, oldest string) (n int, err error) {
-	params := slack.GetConversationRepliesParameters{ChannelID: c.id, Timestamp: root, Oldest: oldest, Limit: missedPageSize}
-	for more := true; more && n < maxMissed; more = params.Cursor != "" {
-		page, err := retryRateLimited(ctx, r.api, "conversations.replies", readReplies(&params))
+	q := messageQuery{channel: c.id, thread: root, oldest: oldest, limit: missedPageSize}
+	for more := true; more && n < maxMissed; more = q.cursor != "" {
+		page, err := retryRateLimited(ctx, func(ctx context.Context) ([]listedMessage, error) { return r.api.readMessages(ctx, &q) })
 		if err != nil {
 			return n, r.ignoreUnreadable(err, c.id)
 		}
 		for _, m := range page {
-			if m.Timestamp <= oldest || m.Timestamp == root {
+			if m.TS != "" && m.TS <= oldest || m.TS == root {
 				continue // every page repeats the first message
 			}
-			if err := r.acceptMissed(ctx, c, m); err != nil {
+			if err := r.acceptMissed(ctx, c, m.message); err != nil {
 				return n, err
 			}
 			n++
 		}
 	}
-	if params.Cursor != "" {
+	if q.cursor != "" {
 		r.log.Warn("too many replies in one thread: some may be missing", "conversation", c.id, "thread", root, "fetched", n)
 	}
 	return n, nil
 }
 
 // retryRateLimited repeats a call while Slack rate-limits it.
-func retryRateLimited[T any](ctx context.Context, c *client, method string, with func(context.Context, *slack.Client) (T, error)) (T, error) {
+func retryRateLimited[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
 	for i := 1; ; i++ {
-		answer, err := callWithResult(ctx, c, method, with)
+		answer, err := call(ctx)
 		var ce *callError
 		if !errors.As(err, &ce) || ce.code != "ratelimited" || i == maxRateLimitTries || retry.Wait(ctx, max(ce.retryAfter, minBackOff)) != nil {
 			return answer, err
@@ -230,8 +246,13 @@ func (r *receiver) ignoreUnreadable(err error, where string) error {
 }
 
 // acceptMissed passes a message to the inbox as if its event had arrived, in the order of its queue.
-func (r *receiver) acceptMissed(ctx context.Context, c conversation, m slack.Message) error {
-	e := &event{message: newMessage(m.Msg), Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
+// One that does not decode is skipped: what is known of it is not enough to answer.
+func (r *receiver) acceptMissed(ctx context.Context, c conversation, m message) error {
+	if m.TS == "" {
+		r.log.Warn("missed message skipped: it does not decode", "conversation", c.id)
+		return nil
+	}
+	e := &event{message: m, Channel: c.id, ChannelType: c.kind, shared: c.shared, threaded: r.self.agentView}
 	e.Type = "message"
 	return r.queues.do(ctx, intake{event: e}.queueKey(), func() error {
 		msg, err := r.convert(ctx, e)
@@ -241,24 +262,6 @@ func (r *receiver) acceptMissed(ctx context.Context, c conversation, m slack.Mes
 		}
 		return err
 	})
-}
-
-// newMessage converts a message of the library to the one in an event.
-func newMessage(m slack.Msg) message {
-	out := message{
-		Type: m.Type, Subtype: m.SubType, User: m.User, BotID: m.BotID, Text: m.Text,
-		TS: m.Timestamp, ThreadTS: m.ThreadTimestamp, ParentUserID: m.ParentUserId, Team: m.Team, Username: m.Username,
-	}
-	if m.BotProfile != nil {
-		out.Profile.Name = m.BotProfile.Name
-	}
-	if len(m.Attachments) > 0 {
-		out.Attachments, _ = json.Marshal(m.Attachments) // it was decoded from JSON
-	}
-	for _, f := range m.Files {
-		out.Files = append(out.Files, newAttachedFile(f))
-	}
-	return out
 }
 
 func (r *receiver) deliver(ctx context.Context, msg *chats.Message) error {

@@ -22,7 +22,7 @@ import (
 )
 
 // maxAnswer bounds the body of a response, well above the largest legitimate one.
-const maxAnswer = 16 << 20
+const maxAnswer = 64 << 20
 
 // tokenPattern matches texts that look like a token or the ticket of a socket.
 var tokenPattern = regexp.MustCompile(`x(?:ox[a-z]|app)-[\w.%-]+|ticket=[^&\s"]+`)
@@ -136,9 +136,16 @@ func callWithResult[T any](ctx context.Context, c *client, method string, with f
 	return answer, err
 }
 
-// do makes a call as soon as the rate limits allow it. If that takes too long, it sends nothing and
-// returns a [callError] for which isRateLimited is true.
+// do makes a call through the library; see [client.run].
 func (c *client) do(ctx context.Context, r apiCall, with func(context.Context, *slack.Client) error) error {
+	return c.run(ctx, r, func(ctx context.Context, send retry.ClientFunc) error {
+		return with(ctx, slack.New(c.botToken, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.appToken), slack.OptionHTTPClient(send)))
+	})
+}
+
+// run makes a call as soon as the rate limits allow it. If that takes too long, it sends nothing and
+// returns a [callError] for which isRateLimited is true.
+func (c *client) run(ctx context.Context, r apiCall, with func(context.Context, retry.ClientFunc) error) error {
 	fault := &callError{method: r.method}
 	if wait := c.pacer.Wait(ctx, r.key()); wait > 0 {
 		fault.code, fault.status, fault.retryAfter = "ratelimited", http.StatusTooManyRequests, wait
@@ -147,26 +154,24 @@ func (c *client) do(ctx context.Context, r apiCall, with func(context.Context, *
 	ctx, cancel := context.WithTimeout(ctx, max(c.timeout, r.timeout))
 	defer cancel()
 	var begun atomic.Bool
-	api := slack.New(c.botToken, slack.OptionAPIURL(c.base.String()), slack.OptionAppLevelToken(c.appToken),
-		slack.OptionHTTPClient(retry.ClientFunc(func(req *http.Request) (*http.Response, error) {
-			chats.WatchBody(req, &begun)
-			if at := req.URL.String(); req.Header.Get("Authorization") == "" && strings.HasPrefix(at, c.base.String()) {
-				// For some methods the library sends the token only in the form, which a proxy may
-				// drop.
-				req.Header.Set("Authorization", "Bearer "+c.botToken)
-			}
-			if r.contentLength > 0 {
-				// The library writes the end of its form twice.
-				req.ContentLength, req.Body = r.contentLength, retry.LimitBody(req.Body, r.contentLength)
-			}
-			resp, err := c.Do(req)
-			if err == nil {
-				c.clock.Update(resp.Header)
-				resp.Body = retry.LimitBody(resp.Body, maxAnswer)
-			}
-			return resp, err
-		})))
-	err := with(ctx, api)
+	err := with(ctx, func(req *http.Request) (*http.Response, error) {
+		chats.WatchBody(req, &begun)
+		if at := req.URL.String(); req.Header.Get("Authorization") == "" && strings.HasPrefix(at, c.base.String()) {
+			// For some methods the library sends the token only in the form, which a proxy may
+			// drop.
+			req.Header.Set("Authorization", "Bearer "+c.botToken)
+		}
+		if r.contentLength > 0 {
+			// The library writes the end of its form twice.
+			req.ContentLength, req.Body = r.contentLength, retry.LimitBody(req.Body, r.contentLength)
+		}
+		resp, err := c.Do(req)
+		if err == nil {
+			c.clock.Update(resp.Header)
+			resp.Body = retry.LimitBody(resp.Body, maxAnswer)
+		}
+		return resp, err
+	})
 	fault.requestBegun = begun.Load()
 	if err == nil {
 		c.pacer.RecordSuccess(r.key())

@@ -45,7 +45,7 @@ func (s identity) decode(kind string, payload []byte) (intake, error) {
 		return s.decodePress(payload)
 	case kindEvent:
 		var o eventWrapper
-		if err := json.Unmarshal(payload, &o); err != nil {
+		if _, err := decodeLoosely(payload, &o); err != nil {
 			return intake{}, fmt.Errorf("decode event: %w", err)
 		}
 		return s.decodeEvent(o)
@@ -74,8 +74,12 @@ func (s identity) decodeEvent(o eventWrapper) (intake, error) {
 		return intake{}, nil
 	}
 	var e event
-	if err := json.Unmarshal(o.Event, &e); err != nil {
+	damaged, err := decodeLoosely(o.Event, &e)
+	if err != nil {
 		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
+	}
+	if e.subject().damaged = damaged; damaged && (e.Channel == "" || e.subject().TS == "") {
+		return intake{}, fmt.Errorf("decode event %s: its channel or its ts", o.EventID)
 	}
 	if e.Channel == "" {
 		return intake{}, nil
@@ -169,13 +173,12 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	if err != nil || !forBot && !r.wantsAmbient(m, msg) {
 		return nil, err
 	}
-	files := m.Files
 	if r.fillNames(e, m, msg, r.nameLookupFor(ctx, forBot)); forBot {
-		files = r.api.completeFiles(ctx, files)
+		m.Files = r.api.completeFiles(ctx, m.Files)
 	} else {
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()
 	}
-	msg.Files, msg.Skipped = convertFiles(files)
+	msg.Files, msg.Skipped = m.attached()
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil
 	}
@@ -197,7 +200,7 @@ func (r *receiver) convertAmbient(ctx context.Context, e *event, m *message) *ch
 	}
 	msg.UserName, msg.Text = r.self.authorAndText(m, r.knownName)
 	msg.Quoted = r.self.quotedMessages(m, e.Channel, r.knownName)
-	msg.Files, msg.Skipped = convertFiles(m.Files)
+	msg.Files, msg.Skipped = m.attached()
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil
 	}
@@ -234,9 +237,13 @@ func (r *receiver) readText(e *event, m *message, name nameLookup) decodedText {
 	return w
 }
 
-// fillNames looks up the sender's name and the names in the text, and reads the quoted messages.
+// fillNames looks up the sender's name and the names in the text, and reads what the message says besides it,
+// and the quoted messages.
 func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name nameLookup) {
 	msg.Text, msg.UserName = r.readText(e, m, name).text, name(m.User)
+	if more := r.self.plainText(m.content(maxContent), name); more != "" {
+		msg.Text = strings.TrimSpace(msg.Text + "\n\n" + more)
+	}
 	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
 }
 
@@ -285,12 +292,16 @@ func (r *receiver) isForBot(ctx context.Context, e *event, msg *chats.Message, m
 	return true, nil
 }
 
-// convertEdit converts an edit that changes the text or adds a quoted message. It returns nil for others:
-// link previews arrive as edits as well. An edit that adds a mention becomes a new message, because it may
-// address the bot for the first time.
+// convertEdit converts an edit that changes what the message says, or adds a quoted message. It returns nil
+// for others: link previews arrive as edits as well. An edit that adds a mention becomes a new message, because
+// it may address the bot for the first time.
 func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, error) {
 	m, before := e.Message, e.PreviousMessage
-	if m == nil || before == nil || m.Text == before.Text && !addsQuote(before.Attachments, m.Attachments) || !isUserSubtype(m.Subtype) {
+	if m == nil || before == nil || !isUserSubtype(m.Subtype) {
+		return nil, nil
+	}
+	same := m.Text == before.Text && m.content(maxContent) == before.content(maxContent)
+	if same && !addsQuote(before.Attachments, m.Attachments) {
 		return nil, nil
 	}
 	msg, w := r.compose(ctx, e, m)
@@ -300,7 +311,8 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 			return nil, err
 		}
 		r.fillNames(e, m, msg, r.nameLookup(ctx))
-		msg.Files, msg.Skipped = convertFiles(r.api.completeFiles(ctx, m.Files))
+		m.Files = r.api.completeFiles(ctx, m.Files)
+		msg.Files, msg.Skipped = m.attached()
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"oneclaw/bridge/chats"
 )
 
@@ -40,16 +38,17 @@ func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Write
 		if err != nil {
 			return err
 		}
-		address = cmp.Or(info.URLPrivateDownload, info.URLPrivate)
+		address = cmp.Or(info.DownloadURL, info.URL)
 	}
 	return p.api.download(ctx, address, strings.HasPrefix(a.Type, pageType), w)
 }
 
-func (c *client) fileInfo(ctx context.Context, id string) (*slack.File, error) {
-	return callWithResult(ctx, c, "files.info", func(ctx context.Context, api *slack.Client) (*slack.File, error) {
-		info, _, _, err := api.GetFileInfoContext(ctx, id, 0, 0)
-		return info, err
-	})
+func (c *client) fileInfo(ctx context.Context, id string) (attachedFile, error) {
+	var info struct {
+		File attachedFile `json:"file"`
+	}
+	_, err := c.query(ctx, "files.info", url.Values{"file": {id}}, &info)
+	return info.File, err
 }
 
 // completeFiles completes files with Slack's information about them, within lookupTimeout.

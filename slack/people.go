@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
-
-	"github.com/slack-go/slack"
 
 	"oneclaw/bridge/chats"
 )
@@ -34,9 +33,27 @@ type person struct {
 }
 
 func (p *Platform) fetchPerson(ctx context.Context, id string) (person, error) {
-	u, err := callWithResult(ctx, p.api, usersInfo, func(ctx context.Context, api *slack.Client) (*slack.User, error) {
-		return api.GetUserInfoContext(ctx, id)
-	})
+	var answer struct {
+		User struct {
+			ID             string `json:"id"`
+			TeamID         string `json:"team_id"`
+			Name           string `json:"name"`
+			RealName       string `json:"real_name"`
+			Deleted        bool   `json:"deleted"`
+			IsAdmin        bool   `json:"is_admin"`
+			IsOwner        bool   `json:"is_owner"`
+			IsPrimaryOwner bool   `json:"is_primary_owner"`
+			IsBot          bool   `json:"is_bot"`
+			IsRestricted   bool   `json:"is_restricted"`
+			IsStranger     bool   `json:"is_stranger"`
+			Profile        struct {
+				RealName    string `json:"real_name"`
+				DisplayName string `json:"display_name"`
+			} `json:"profile"`
+		} `json:"user"`
+	}
+	_, err := p.api.query(ctx, usersInfo, url.Values{"user": {id}}, &answer)
+	u := &answer.User
 	if err == nil && u.ID != id {
 		err = errors.New("slack: users.info: the response is about another user")
 	}

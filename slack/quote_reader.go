@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/slack/blocks"
 )
 
 // quoteReader reads quoted messages in attachments for one bot.
@@ -20,11 +22,9 @@ type quoteReader struct {
 	Text func(raw string) string
 	// Time returns the time of a ts; zero if it is invalid.
 	Time func(ts string) time.Time
-	// Files returns the files of a message, and texts about those that cannot be read.
-	Files func(raw json.RawMessage) ([]chats.Attachment, []string)
 }
 
-// attachment is a message inside another one. Its time is a string or a number.
+// attachment is an attachment of a message, which may be a message itself. Its time is a string or a number.
 type attachment struct {
 	IsShare       bool            `json:"is_share"`
 	IsUnfurl      bool            `json:"is_msg_unfurl"`
@@ -38,7 +38,11 @@ type attachment struct {
 	FromURL       string          `json:"from_url"`
 	Text          string          `json:"text"`
 	Fallback      string          `json:"fallback"`
-	Files         json.RawMessage `json:"files"`
+	Files         attachedFiles   `json:"files"`
+	Blocks        json.RawMessage `json:"blocks"`
+	// MessageBlocks are the blocks of a message: in this form Slack adds them where it shows one.
+	MessageBlocks json.RawMessage `json:"message_blocks"`
+	AppUnfurl     string          `json:"app_unfurl_url"`
 }
 
 // noPreview is Slack's text for a message that it does not show.
@@ -46,15 +50,25 @@ const noPreview = "[no preview available]"
 
 func (a *attachment) isMessage() bool { return a.IsShare || a.IsUnfurl || a.IsReply }
 
-// attachedMessages returns the attachments that are messages. It skips those that do not decode: they
-// come from another author, and must not affect the message that refers to them.
+// isPreview reports whether it shows what a link leads to.
+func (a *attachment) isPreview() bool { return a.FromURL != "" || a.AppUnfurl != "" }
+
+func attachmentsIn(raw json.RawMessage) (all []json.RawMessage) {
+	if len(raw) > 0 && json.Unmarshal(raw, &all) != nil {
+		return []json.RawMessage{raw}
+	}
+	return all
+}
+
+// attachedMessages returns the attachments that are messages. They come from another author, and must not
+// affect the message that refers to them if they do not decode.
 func attachedMessages(raw json.RawMessage) (list []attachment) {
-	var all []json.RawMessage
-	_ = json.Unmarshal(raw, &all)
-	for _, one := range all {
+	for _, one := range attachmentsIn(raw) {
 		var a attachment
-		if json.Unmarshal(one, &a) == nil && a.isMessage() {
-			list = append(list, a)
+		if _, err := decodeLoosely(one, &a); err == nil && a.isMessage() {
+			if list = append(list, a); len(list) == chats.MaxQuoted {
+				break
+			}
 		}
 	}
 	return list
@@ -68,44 +82,36 @@ func addsQuote(before, after json.RawMessage) bool {
 	})
 }
 
-// AttachmentText returns the text that a program has put only into attachments, as alerts do, without
-// pictures and buttons.
-func (r quoteReader) AttachmentText(raw json.RawMessage) string {
-	var all []json.RawMessage
-	_ = json.Unmarshal(raw, &all)
-	var lines []string
-	for _, one := range all {
-		var a struct {
-			attachment
-			Pretext string `json:"pretext"`
-			Title   string `json:"title"`
-			Fields  []struct {
-				Title string `json:"title"`
-				Value string `json:"value"`
-			} `json:"fields"`
-		}
-		if json.Unmarshal(one, &a) != nil || a.isMessage() || a.FromURL != "" { // a link's text is another author's
-			continue
-		}
-		parts := []string{a.Pretext, a.Title, a.Text}
-		for _, f := range a.Fields {
-			parts = append(parts, f.Title+": "+f.Value)
-		}
-		parts = slices.DeleteFunc(parts, func(s string) bool { return strings.Trim(s, " :") == "" })
-		if len(parts) == 0 && a.Fallback != noPreview {
-			parts = []string{a.Fallback}
-		}
-		lines = append(lines, parts...)
+// content returns what a message says, as [message.content] does for one that is not attached.
+func (a *attachment) content() string {
+	said := newSaid(a.Text)
+	r := blocks.NewReader(maxQuotedContent - min(utf8.RuneCountInString(a.Text), maxQuotedContent))
+	var shown []struct {
+		Message message `json:"message"`
 	}
-	return r.Text(strings.Join(lines, "\n"))
+	_, _ = decodeLoosely(a.MessageBlocks, &shown) // then there are none
+	for _, one := range shown {
+		said.add(one.Message.Text)
+		for _, text := range append(r.Read(one.Message.Blocks), attachedTexts(r, one.Message.Attachments, true)...) {
+			said.add(text)
+		}
+	}
+	for _, text := range r.Read(a.Blocks) {
+		said.add(text)
+	}
+	said.add(r.Rest())
+	return strings.Join(dropEmpty(append([]string{a.Text}, said.more...)), "\n")
 }
 
 // Read returns the messages in attachments. channel is the channel of the message that has them.
 func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
 	for _, a := range attachedMessages(raw) {
-		q := chats.Quoted{Kind: chats.RefLink, FromBot: r.IsOwn(a.AuthorID), Text: r.Text(a.Text), Time: r.Time(strings.Trim(string(a.TS), `"`))}
+		q := chats.Quoted{Kind: chats.RefLink, FromBot: r.IsOwn(a.AuthorID), Time: r.Time(strings.Trim(string(a.TS), `"`))}
 		if a.IsShare {
 			q.Kind = chats.RefForward
+		}
+		if q.Text = r.Text(a.Text); !q.FromBot || q.Text == "" { // the bot's own text says all that its blocks do
+			q.Text = r.Text(a.content())
 		}
 		q.By = cmp.Or(a.AuthorSubname, a.AuthorName)
 		if q.By == "" && a.AuthorID != "" {
@@ -114,13 +120,14 @@ func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quo
 		if a.ChannelID != channel {
 			q.From = a.ChannelName
 		}
-		q.Files, q.Skipped = r.Files(a.Files)
-		if q.Empty() && a.Fallback != noPreview {
+		q.Files, q.Skipped = convertFiles(a.Files)
+		switch {
+		case q.Empty() && a.Fallback != noPreview && a.Fallback != "":
 			q.Text = r.Text(a.Fallback)
+		case q.Empty():
+			q.Skipped = []string{"its content, which Slack does not show"}
 		}
-		if !q.Empty() {
-			list = append(list, q)
-		}
+		list = append(list, q)
 	}
 	return chats.LimitQuotes(list)
 }

@@ -3,12 +3,10 @@ package slack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/slack-go/slack"
+	"unicode/utf8"
 
 	"oneclaw/bridge/chats"
 )
@@ -27,11 +25,6 @@ func (s identity) newQuoteReader(name nameLookup) quoteReader {
 		Name:  name,
 		Text:  func(raw string) string { return s.plainText(raw, name) },
 		Time:  parseTS,
-		Files: func(raw json.RawMessage) ([]chats.Attachment, []string) {
-			var files []attachedFile
-			_ = json.Unmarshal(raw, &files) // invalid data from another author is ignored
-			return convertFiles(files)
-		},
 	}
 }
 
@@ -76,15 +69,20 @@ type reply struct {
 // reads. Once the bot has joined, all messages by users there are for it, even if the message with
 // which it joined has not arrived.
 func (s identity) readThread(ctx context.Context, api *client, m chats.Message, after string, limit int, joined *bool) (found []reply, more bool, err error) {
-	params := slack.GetConversationRepliesParameters{ChannelID: m.Chat.ID, Timestamp: m.Chat.Thread, Oldest: after, Latest: m.ID, Limit: threadPage}
+	q := messageQuery{channel: m.Chat.ID, thread: m.Chat.Thread, oldest: after, latest: m.ID, limit: threadPage}
 	for range threadPages {
-		page, err := callWithResult(ctx, api, "conversations.replies", readReplies(&params))
+		page, err := api.readMessages(ctx, &q)
 		if err != nil {
 			return found, false, err
 		}
 		for i := range page {
+			one := page[i].message
+			if one.TS == "" {
+				found = append(found, reply{message: one})
+				continue
+			}
 			// The first message of a thread is always returned, however old it is.
-			if one := newMessage(page[i].Msg); one.TS < m.ID && (isUserSubtype(one.Subtype) || one.BotID != "") {
+			if one.TS < m.ID && (isUserSubtype(one.Subtype) || one.BotID != "") {
 				person := one.isFromPerson()
 				called := s.isMentioned(one.Text) && (person || one.TS == m.Chat.Thread) // as in [searchThread]
 				*joined = *joined || called || s.isAuthor(one.User, one.BotID)
@@ -94,7 +92,7 @@ func (s identity) readThread(ctx context.Context, api *client, m chats.Message, 
 			}
 		}
 		found = found[max(0, len(found)-limit):]
-		if params.Cursor == "" {
+		if q.cursor == "" {
 			return found, false, nil
 		}
 	}
@@ -105,7 +103,7 @@ func (s identity) readThread(ctx context.Context, api *client, m chats.Message, 
 func (s identity) quote(m *message, channel string, name nameLookup) []chats.Quoted {
 	q := chats.Quoted{Kind: chats.RefThread, ID: m.TS, FromBot: s.isAuthor(m.User, m.BotID), Time: parseTS(m.TS)}
 	q.By, q.Text = s.authorAndText(m, name)
-	q.Files, q.Skipped = convertFiles(m.Files)
+	q.Files, q.Skipped = m.attached()
 	list := s.quotedMessages(m, channel, name)
 	if !q.Empty() {
 		list = append([]chats.Quoted{q}, list...)
@@ -113,12 +111,13 @@ func (s identity) quote(m *message, channel string, name nameLookup) []chats.Quo
 	return chats.LimitQuotes(list)
 }
 
-// authorAndText returns the author and the text of a message that is not for the bot. Programs also put
-// their text into attachments.
+// authorAndText returns the author and the text of a message that is not for the bot. The bot's own text
+// says all that its blocks do.
 func (s identity) authorAndText(m *message, name nameLookup) (by, text string) {
 	text = s.plainText(m.Text, name)
-	if m.BotID != "" && !s.isAuthor(m.User, m.BotID) {
-		text = strings.TrimSpace(text + "\n" + s.newQuoteReader(name).AttachmentText(m.Attachments))
+	if !s.isAuthor(m.User, m.BotID) {
+		left := maxQuotedContent - min(utf8.RuneCountInString(text), maxQuotedContent)
+		text = strings.TrimSpace(text + "\n" + s.plainText(m.content(left), name))
 	}
 	if by = cmp.Or(m.Username, m.Profile.Name); by == "" && m.User != "" {
 		by = name(m.User)

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// maxFrame bounds a message of a socket.
-	maxFrame = 4 << 20
+	// maxFrame bounds a message of a socket: what is too long for the bot is to be shortened with a note, while
+	// a socket that closes would lose it.
+	maxFrame = 64 << 20
 	// writeTimeout bounds a write to a socket.
 	writeTimeout = 10 * time.Second
 	// drainTime is how long a socket is still read after Slack asked it to disconnect.

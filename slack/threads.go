@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"oneclaw/bridge/chats"
 )
 
@@ -108,35 +106,24 @@ func (p *Platform) lookUpThread(ctx context.Context, me identity, chat chats.Cha
 // searchThread reads up to threadPages pages of a thread, until it finds the bot there.
 func searchThread(ctx context.Context, api *client, me identity, chat chats.Chat) (thread, error) {
 	var found thread
-	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: chat.Thread, Limit: threadPage}
+	q := messageQuery{channel: chat.ID, thread: chat.Thread, limit: threadPage}
 	for range threadPages {
-		page, err := callWithResult(ctx, api, "conversations.replies", readReplies(&params))
+		page, err := api.readMessages(ctx, &q)
 		if err != nil {
 			return found, err
 		}
 		for _, m := range page {
-			if m.Timestamp == chat.Thread {
+			if m.TS == chat.Thread {
 				found.opener = m.User
 				found.joined = me.isMentioned(m.Text) || slices.Contains(m.ReplyUsers, me.user)
 			}
 			found.joined = found.joined || me.isAuthor(m.User, m.BotID)
 		}
-		if found.joined || params.Cursor == "" {
+		if found.joined || q.cursor == "" {
 			break
 		}
 	}
 	return found, nil
-}
-
-// readReplies returns a function that reads a page of a thread, and clears the cursor after the last.
-func readReplies(params *slack.GetConversationRepliesParameters) func(context.Context, *slack.Client) ([]slack.Message, error) {
-	return func(ctx context.Context, api *slack.Client) ([]slack.Message, error) {
-		page, more, cursor, err := api.GetConversationRepliesContext(ctx, params)
-		if params.Cursor = cursor; !more {
-			params.Cursor = ""
-		}
-		return page, err
-	}
 }
 
 func (s identity) isAuthor(user, bot string) bool {
@@ -157,8 +144,7 @@ func isTransient(ce *callError) bool {
 
 // Shown returns the text of a message as Slack stores it.
 func (p *Platform) Shown(ctx context.Context, chat chats.Chat, id string) (string, error) {
-	params := slack.GetConversationRepliesParameters{ChannelID: chat.ID, Timestamp: id, Limit: 1}
-	page, err := callWithResult(ctx, p.api, "conversations.replies", readReplies(&params))
+	page, err := p.api.readMessages(ctx, &messageQuery{channel: chat.ID, thread: id, limit: 1})
 	if err == nil && len(page) == 0 {
 		err = errors.New("slack: the message is not there")
 	}

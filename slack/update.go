@@ -2,6 +2,7 @@ package slack
 
 import (
 	"encoding/json"
+	"errors"
 )
 
 // Slack's objects, with only the fields that are used, so that changes to other fields cannot make an
@@ -31,15 +32,17 @@ type event struct {
 }
 
 type message struct {
-	Type         string         `json:"type"`
-	Subtype      string         `json:"subtype"`
-	User         string         `json:"user"`
-	BotID        string         `json:"bot_id"`
-	Text         string         `json:"text"`
-	TS           string         `json:"ts"`
-	ThreadTS     string         `json:"thread_ts"`
-	ParentUserID string         `json:"parent_user_id"`
-	Files        []attachedFile `json:"files"`
+	Type         string        `json:"type"`
+	Subtype      string        `json:"subtype"`
+	User         string        `json:"user"`
+	BotID        string        `json:"bot_id"`
+	Text         string        `json:"text"`
+	TS           string        `json:"ts"`
+	ThreadTS     string        `json:"thread_ts"`
+	ParentUserID string        `json:"parent_user_id"`
+	Files        attachedFiles `json:"files"`
+	// Blocks are read by package blocks.
+	Blocks json.RawMessage `json:"blocks"`
 	// Username is the bot's name in this message, Profile has its usual name.
 	Username string     `json:"username"`
 	Profile  botProfile `json:"bot_profile"`
@@ -49,6 +52,8 @@ type message struct {
 	Team       string `json:"team"`
 	UserTeam   string `json:"user_team"`
 	SourceTeam string `json:"source_team"`
+
+	damaged bool // a field has another type than Slack documents
 }
 
 type botProfile struct {
@@ -67,4 +72,14 @@ type command struct {
 // typeOnly decodes only the type of an event, which decides whether the rest is decoded.
 type typeOnly struct {
 	Type string `json:"type"`
+}
+
+// decodeLoosely decodes JSON into v. A field of another type than the one of v stays empty: for that, one
+// part of a message must not lose the whole. damaged reports that there was one.
+func decodeLoosely(data []byte, v any) (damaged bool, err error) {
+	err = json.Unmarshal(data, v)
+	if _, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		return true, nil // the rest was decoded
+	}
+	return false, err
 }

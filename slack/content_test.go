@@ -1,0 +1,226 @@
+package slack
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge/chats"
+	emulator "oneclaw/internal/emulator/slack"
+)
+
+// alert is the content of a message whose text is empty, as monitoring sends it.
+const (
+	alert = `[{"type":"header","text":{"type":"plain_text","text":"Disk full"}},
+		{"type":"section","text":{"type":"mrkdwn","text":"*Host* db1"},"fields":[{"type":"mrkdwn","text":"97 %"}]},
+		{"type":"context","elements":[{"type":"mrkdwn","text":"since noon"}]},
+		{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"Runbook: "},{"type":"link","url":"https://a.example/run"}]}]}]`
+	alertText = "Disk full\n*Host* db1\n97 %\nsince noon\nRunbook: https://a.example/run"
+)
+
+var prices = [][]string{{"Item", "Price"}, {"tea|pot", "12.50"}, {"", "€3"}}
+
+const pricesText = "| Item | Price |\n|---|---|\n| tea\\|pot | 12.50 |\n|  | €3 |"
+
+func TestAPastedTableReachesTheModel(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "<@U0BOT> which is dearer?", &emulator.SayOptions{Table: prices})
+	f.acked(root)
+	f.in.waitFor(t, "which is dearer?\n\n"+pricesText)
+	f.acked(f.say(f.channel, "", &emulator.SayOptions{Table: prices, Thread: root.TS}), f.say(f.dm, "", &emulator.SayOptions{Table: prices}))
+	got := f.in.all()
+	for _, m := range got[len(got)-2:] {
+		if m.Text != pricesText {
+			t.Errorf("a table alone comes as %+v", m)
+		}
+	}
+}
+
+// Slack's apps send each text that a person types as a rich text as well.
+func TestATypedTextIsReadOnce(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	for typed, want := range map[string]string{
+		"1. one\n2. two &amp; <https://a.example|three>": "1. one\n2. two & three (https://a.example)",
+		"ask <@U1> in <#C1|general> :wave: <!here>":      "ask @Ann Lee in #general :wave: @here",
+		"重要:*これ*は":                                       "重要:*これ*は",
+	} {
+		f.acked(f.say(f.dm, typed, nil))
+		f.in.waitFor(t, want)
+	}
+}
+
+func TestBlocksOfOthersReachTheModel(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), func(c *Config) {})
+	post := func(opts emulator.SayOptions) string {
+		t.Helper()
+		sent, err := f.SayAsBot(f.channel, "B0OPS", "ops", "", &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent.TS
+	}
+	inAttachment := []json.RawMessage{json.RawMessage(`{"color":"#f00","fallback":"[no preview available]","blocks":` + alert + `}`)}
+	for name, root := range map[string]string{
+		"blocks":               post(emulator.SayOptions{Blocks: json.RawMessage(alert)}),
+		"blocks of attachment": post(emulator.SayOptions{Attachments: inAttachment}),
+	} {
+		asked := f.say(f.channel, "<@U0BOT> what is this?", &emulator.SayOptions{Thread: root})
+		f.acked(asked)
+		said, err := f.p.ReadThread(t.Context(), chats.Message{Chat: chatOf(f.channel, root), ID: asked.TS}, "", 10)
+		if err != nil || len(said) != 1 || said[0].Text != alertText || said[0].By != "ops" {
+			t.Errorf("%s in a thread: %+v, %v", name, said, err)
+		}
+		before := len(f.in.all())
+		f.acked(f.say(f.dm, "and this?", &emulator.SayOptions{Share: &emulator.Share{Channel: f.channel, TS: root}}))
+		if m := f.in.all()[before]; len(m.Quoted) != 1 || m.Quoted[0].Text != alertText || m.Text != "and this?" {
+			t.Errorf("%s forwarded: %+v", name, m)
+		}
+	}
+	before := len(f.in.all())
+	pasted := f.say(f.channel, "look", &emulator.SayOptions{Table: prices})
+	f.acked(pasted, f.say(f.dm, "", &emulator.SayOptions{Share: &emulator.Share{Channel: f.channel, TS: pasted.TS}}))
+	if m := f.in.all()[before]; len(m.Quoted) != 1 || m.Quoted[0].Text != "look\n"+pricesText {
+		t.Errorf("a forwarded table: %+v", m)
+	}
+}
+
+func TestBlocksThatNobodyAddressesToTheBotAreOverheard(t *testing.T) {
+	t.Parallel()
+	r := offline(t)
+	in, _ := r.in.(*inbox)
+	r.in = listening{in}
+	table := `"attachments":[{"fallback":"[no preview available]","blocks":[{"type":"table","rows":[[{"type":"raw_text","text":"a"}],[{"type":"raw_text","text":"b"}]]}]}]`
+	for event, want := range map[string]string{
+		`{"type":"message","subtype":"bot_message","channel":"C1","bot_id":"B9","username":"ops","text":"","blocks":` + alert + `,"ts":"1.000002"}`: alertText,
+		`{"type":"message","channel":"C1","user":"U1","text":"prices",` + table + `,"ts":"1.000002"}`:                                               "prices\n\n| a |\n|---|\n| b |",
+	} {
+		got, err := me.decode(kindEvent, wrap(t, []byte(event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := r.convert(t.Context(), got.event); err != nil || m == nil || m.Kind != chats.KindAmbient || m.Text != want {
+			t.Errorf("%+v, %v; want %q", m, err, want)
+		}
+	}
+}
+
+func TestWhatProgramsSayTwiceIsReadOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ message, want string }{
+		"a summary":           {`{"text":"Disk full","blocks":` + alert + `}`, strings.TrimPrefix(alertText, "Disk full\n")},
+		"all of it":           {`{"text":"Disk full: Host db1 97 % since noon. Runbook: https://a.example/run","blocks":` + alert + `}`, ""},
+		"another text":        {`{"text":"New alert","blocks":[{"type":"markdown","text":"5"}]}`, "5"},
+		"a number within one": {`{"text":"15 alerts","blocks":[{"type":"markdown","text":"5"}]}`, "5"},
+		"blocks twice":        {`{"text":"","blocks":[{"type":"markdown","text":"one"}],"attachments":[{"text":"one"},{"text":"two"}]}`, "one\ntwo"},
+		"a preview":           {`{"text":"see","attachments":[{"from_url":"https://a.example","blocks":[{"type":"markdown","text":"one"}]}]}`, ""},
+		"odd":                 {`{"text":"see","blocks":7}`, "[not received: a part of this message that I cannot read]"},
+	} {
+		var m message
+		if err := json.Unmarshal([]byte(tt.message), &m); err != nil {
+			t.Fatal(err)
+		}
+		if got := me.plainText(m.content(maxContent), func(id string) string { return id }); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A person pastes a table into a message that waits already, or changes one.
+func TestAnEditOfATableIsAnEdit(t *testing.T) {
+	t.Parallel()
+	r := offline(t)
+	with := func(cell string) string {
+		return `{"type":"message","user":"U1","text":"sum","ts":"1.000002","attachments":[{"blocks":[{"type":"table","rows":[[{"type":"raw_text","text":"` + cell + `"}]]}]}]}`
+	}
+	for after, want := range map[string]bool{with("1"): false, with("2"): true} {
+		event := `{"type":"message","subtype":"message_changed","channel_type":"im","channel":"D1","ts":"1.000009","message":` + after + `,"previous_message":` + with("1") + `}`
+		got, err := me.decode(kindEvent, wrap(t, []byte(event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.convert(t.Context(), got.event)
+		if err != nil || (m != nil) != want || m != nil && (m.Kind != chats.KindEdit || !strings.Contains(m.Text, "| 2 |")) {
+			t.Errorf("got %+v, %v", m, err)
+		}
+	}
+}
+
+func TestAMessageThatIsTooLongIsReadInPartAndSaysSo(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	cell := `{"type":"raw_text","text":"cell"}`
+	row := "[" + strings.TrimSuffix(strings.Repeat(cell+",", 20), ",") + "]"
+	rows := strings.TrimSuffix(strings.Repeat(row+",", 50_000), ",")
+	event := `{"type":"message","channel_type":"im","channel":"D1","user":"U1","text":"sum","ts":"1700000000.000002","attachments":[{"blocks":[{"type":"table","rows":[` + rows + `]}]}]}`
+	f.SendEvent("", json.RawMessage(event))
+	m := f.in.wait(t, 1)[0]
+	if len(m.Text) > 2*maxContent || !strings.HasPrefix(m.Text, "sum\n\n| cell | cell |") || !strings.HasSuffix(m.Text, "more rows of this table]") {
+		t.Errorf("%d bytes: …%q", len(m.Text), m.Text[max(0, len(m.Text)-100):])
+	}
+}
+
+// One message that Slack writes in another way than it documents must not lose a page of messages, nor itself.
+func TestAMessageThatDoesNotDecodeLosesNoOther(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "first", nil)
+	odd, err := f.SayAsBot(f.channel, "B0OPS", "ops", "look", &emulator.SayOptions{Thread: root.TS, Attachments: []json.RawMessage{
+		json.RawMessage(`{"ts":{},"fields":"odd","title":"Disk","blocks":[{"type":"actions","elements":[7,{"type":"hologram","text":{"type":"plain_text","text":"Open"}}]}]}`), json.RawMessage(`7`),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := f.say(f.channel, "<@U0BOT> what is this?", &emulator.SayOptions{Thread: root.TS})
+	f.acked(root, odd, asked)
+	said, err := f.p.ReadThread(t.Context(), chats.Message{Chat: chatOf(f.channel, root.TS), ID: asked.TS}, "", 10)
+	if err != nil || len(said) != 2 || said[0].Text != "first" || !strings.HasPrefix(said[1].Text, "look\nDisk\nOpen\n[not received:") {
+		t.Errorf("%+v, %v", said, err)
+	}
+}
+
+// cannedClient returns a client of a service that answers each call with a body.
+func cannedClient(t *testing.T, body string) *client {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+	t.Cleanup(s.Close)
+	base, err := url.Parse(s.URL + "/api/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient("xoxb-test", "", "", base, nil, DefaultCallTimeout)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A page of messages as an answer of the Web API.
+func TestEachMessageOfAPageIsDecodedByItself(t *testing.T) {
+	t.Parallel()
+	page := `{"ok":true,"has_more":false,"messages":[7,null,{"ts":"1.000001","user":"U1","text":"one","files":[7,{"id":"F1","size":"big"}],"reply_users":7},{"ts":"1.000002","user":"U1","text":7},{"ts":"1.000003","user":"U1","text":"three"}]}`
+	c := cannedClient(t, page)
+	got, err := c.readMessages(t.Context(), &messageQuery{channel: "C1", thread: "1.000001", limit: 10})
+	if err != nil || len(got) != 5 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	var damaged []bool
+	for _, m := range got {
+		damaged = append(damaged, m.damaged)
+	}
+	if want := []bool{true, true, true, true, false}; !slices.Equal(damaged, want) || got[2].Text != "one" || got[4].Text != "three" {
+		t.Errorf("%v: %+v", damaged, got)
+	}
+	if files, skipped := got[2].attached(); len(files) != 1 || len(skipped) != 2 {
+		t.Errorf("files %+v, %q", files, skipped)
+	}
+	r := &reply{message: got[0].message}
+	if q := me.quote(&r.message, "C1", func(id string) string { return id }); len(q) != 1 || len(q[0].Skipped) != 1 {
+		t.Errorf("a message that cannot be read is %+v", q)
+	}
+}
