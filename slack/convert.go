@@ -173,6 +173,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	if err != nil || !forBot && !r.wantsAmbient(m, msg) {
 		return nil, err
 	}
+	r.completeMention(ctx, e)
 	if r.fillNames(e, m, msg, r.nameLookupFor(ctx, forBot)); forBot {
 		m.Files = r.api.completeFiles(ctx, m.Files)
 	} else {

@@ -185,11 +185,17 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	if err != nil || msg == nil {
 		return reply, err
 	}
-	if err := r.deliver(ctx, msg); err != nil || !in.isAddedMention(msg) {
+	if err := r.deliver(ctx, msg); err != nil {
 		return reply, err
 	}
 	edit := *msg
-	edit.Kind, edit.Files, edit.Skipped = chats.KindEdit, nil, nil
+	edit.Kind = chats.KindEdit
+	switch {
+	case in.isAddedMention(msg):
+		edit.Files, edit.Skipped = nil, nil // the reply had them already
+	case !r.completesMention(in.event, msg):
+		return reply, nil
+	}
 	return reply, r.deliver(ctx, &edit)
 }
 

@@ -64,7 +64,9 @@ type Platform struct {
 	people      *cache.Cache[string, person]
 	threads     *cache.Cache[chats.Chat, thread]
 	// ignored has messages in threads that were not for the bot when they arrived, by channel and id.
-	ignored       *cache.Cache[string, bool]
+	ignored *cache.Cache[string, bool]
+	// mentions has messages that mention the bot, by channel and id: true if all of one has arrived.
+	mentions      *cache.Cache[string, bool]
 	invitations   *shared.Invitations
 	channels      []string
 	progress      *shared.Progress
@@ -125,6 +127,7 @@ func New(cfg Config) (*Platform, error) {
 		people:      cache.New[string, person](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		ignored:     cache.New[string, bool](maxCached),
+		mentions:    cache.New[string, bool](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	if p.invitations, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {

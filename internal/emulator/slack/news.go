@@ -42,6 +42,9 @@ func (n *notifier) notify(c *channel, m *message) Sent {
 	called := n.mentionsBot(m.text) && c.kind != DM && !m.fromBot && n.app.hasScope("app_mentions:read") && n.app.isSubscribed("app_mention")
 	call := e
 	call.Type, call.Subtype, call.ParentUserID = "app_mention", "", ""
+	if len(m.files) > 0 && n.rand.IntN(2) == 0 {
+		call.Files = nil // NousResearch/hermes-agent PR 77141, openclaw/openclaw PR 115157: a mention often comes without them
+	}
 	first := n.rand.IntN(2) == 0
 	if called && first {
 		sent = n.sendEvent(c, "", call, sent)
