@@ -31,15 +31,20 @@ type converter struct {
 // sharedParser parses all texts. It keeps no state, and creating one takes longer than parsing
 // an answer.
 var sharedParser = sync.OnceValue(func() parser.Parser {
-	return goldmark.New(
-		goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList),
-		goldmark.WithParserOptions(parser.WithParagraphTransformers(util.Prioritized(costGuard{}, 1))),
-	).Parser()
+	return goldmark.New(markdownExtensions(), goldmark.WithParserOptions(parser.WithParagraphTransformers(util.Prioritized(costGuard{}, 1)))).Parser()
 })
 
-func parseTree(s string) *node {
+// markdownExtensions are the extensions that all texts have.
+func markdownExtensions() goldmark.Option {
+	return goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList)
+}
+
+func parseTree(s string) *node { return convertTree(sharedParser(), s) }
+
+// convertTree parses a text and converts the parser's tree.
+func convertTree(p parser.Parser, s string) *node {
 	source := []byte(s)
-	root := sharedParser().Parse(text.NewReader(source))
+	root := p.Parse(text.NewReader(source))
 	c := &converter{source: source, usedLabels: map[string]bool{}}
 	c.collectReferences(root)
 	return &node{kind: kindDocument, children: c.blocks(root)}
@@ -80,6 +85,10 @@ func (c *converter) blocks(n ast.Node) []*node {
 			} else {
 				out = append(out, &node{kind: kindQuote, children: inner})
 			}
+		case *east.FootnoteList:
+			out = append(out, c.footnotes(child)...)
+		case *east.Footnote:
+			out = append(out, behindText("[^"+string(child.Ref)+"]: ", c.blocks(child))...)
 		default:
 			out = append(out, c.block(child))
 		}
@@ -269,6 +278,8 @@ func (c *converter) inline(n ast.Node) []*node {
 	switch n := n.(type) {
 	case *ast.CodeSpan:
 		return []*node{{kind: kindCode, text: c.codeText(n)}}
+	case *east.FootnoteLink:
+		return []*node{{kind: kindNote, number: n.Index}}
 	case *ast.AutoLink:
 		return []*node{autoLink(n, c.source)}
 	case *ast.Emphasis:

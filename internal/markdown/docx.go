@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	east "github.com/yuin/goldmark/extension/ast"
@@ -31,6 +33,11 @@ type docxWriter struct {
 	body  strings.Builder
 	links []string // targets by id
 	lists []int    // first numbers of ordered lists, by id
+	// The footnotes by number, and these numbers in the order of the first references. inNotes is set while
+	// footnotes are written.
+	notes    map[int]*node
+	referred []int
+	inNotes  bool
 }
 
 // textStyle is the formatting of text.
@@ -46,15 +53,31 @@ type blockContext struct {
 
 // DOCX returns the document as a Word document. Pictures become links; nothing is fetched.
 func (d *Document) DOCX() ([]byte, error) {
-	w := &docxWriter{}
-	w.writeBlocks(d.root.children, blockContext{})
+	root := d.root
+	if strings.Contains(d.source, "[^") {
+		root = parse(d.source, parseFootnotes)
+	}
+	w := &docxWriter{notes: map[int]*node{}}
+	var blocks []*node
+	for _, n := range root.children {
+		if n.kind == kindNote {
+			w.notes[n.number] = n
+		} else {
+			blocks = append(blocks, n)
+		}
+	}
+	w.writeBlocks(blocks, blockContext{})
+	footnotes := w.writeFootnotes()
 	document := xmlHead + `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + officeRelations + `"><w:body>` +
 		w.body.String() + `<w:sectPr><w:pgSz w:w="11906" w:h="16838"/><w:pgMar w:top="1134" w:right="1134" w:bottom="1134" w:left="1134" w:header="708" w:footer="708" w:gutter="0"/></w:sectPr></w:body></w:document>`
 	var related, numbering strings.Builder
 	related.WriteString(relationshipXML("s", "styles", "styles.xml", false) + relationshipXML("n", "numbering", "numbering.xml", false))
-	for i, to := range w.links {
-		related.WriteString(relationshipXML(fmt.Sprintf("l%d", i), "hyperlink", to, true))
+	types := embeddedPart("types.docx.xml")
+	if footnotes != nil {
+		related.WriteString(relationshipXML("f", "footnotes", "footnotes.xml", false))
+		types = strings.Replace(types, "</Types>", `<Override PartName="/word/footnotes.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"/></Types>`, 1)
 	}
+	related.WriteString(linksXML(w.links))
 	numbering.WriteString(embeddedPart("numbering.docx.xml"))
 	for i, first := range w.lists {
 		fmt.Fprintf(&numbering, `<w:num w:numId="%d"><w:abstractNumId w:val="1"/>`, i+firstList)
@@ -63,14 +86,79 @@ func (d *Document) DOCX() ([]byte, error) {
 		}
 		numbering.WriteString("</w:num>\n")
 	}
-	return zipFiles([][2]string{
-		{"[Content_Types].xml", embeddedPart("types.docx.xml")},
+	return zipFiles(append([][2]string{
+		{"[Content_Types].xml", types},
 		{"_rels/.rels", relationshipsXML(relationshipXML("d", "officeDocument", "word/document.xml", false) + propertiesLink)},
 		{"word/document.xml", document},
 		{"word/_rels/document.xml.rels", relationshipsXML(related.String())},
 		{"word/styles.xml", embeddedPart("styles.docx.xml")},
 		{"word/numbering.xml", numbering.String() + "</w:numbering>"},
-	})
+	}, footnotes...))
+}
+
+// linksXML returns the relationships of links.
+func linksXML(targets []string) string {
+	var b strings.Builder
+	for i, to := range targets {
+		b.WriteString(relationshipXML(fmt.Sprintf("l%d", i), "hyperlink", to, true))
+	}
+	return b.String()
+}
+
+// writeFootnotes returns the files with the footnotes to which the body refers, none if there are none. Those
+// to which only others refer cannot be footnotes in Word: they end the body.
+func (w *docxWriter) writeFootnotes() [][2]string {
+	count := len(w.referred)
+	for _, number := range slices.Sorted(maps.Keys(w.notes)) {
+		if !slices.Contains(w.referred, number) {
+			w.referred = append(w.referred, number)
+			w.writeBlocks(behindText(fmt.Sprintf("[%d] ", len(w.referred)), w.notes[number].children), blockContext{})
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	notes := &docxWriter{lists: w.lists, referred: w.referred, inNotes: true}
+	notes.body.WriteString(`<w:footnote w:type="separator" w:id="-1"><w:p><w:r><w:separator/></w:r></w:p></w:footnote>` +
+		`<w:footnote w:type="continuationSeparator" w:id="0"><w:p><w:r><w:continuationSeparator/></w:r></w:p></w:footnote>`)
+	for i, number := range w.referred[:count] {
+		children := w.notes[number].children
+		first := &node{kind: kindParagraph}
+		if len(children) > 0 && children[0].kind == kindParagraph {
+			first, children = children[0], children[1:]
+		}
+		fmt.Fprintf(&notes.body, `<w:footnote w:id="%d">`, i+1)
+		notes.writeParagraph(footnoteText, func() {
+			notes.body.WriteString(`<w:r><w:rPr><w:rStyle w:val="FootnoteReference"/></w:rPr><w:footnoteRef/></w:r>`)
+			notes.writeText(" ", textStyle{})
+			notes.writeInlines(first.children, textStyle{})
+		})
+		notes.writeBlocks(children, blockContext{})
+		notes.body.WriteString(`</w:footnote>`)
+	}
+	w.lists = notes.lists
+	return [][2]string{
+		{"word/footnotes.xml", xmlHead + `<w:footnotes xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + officeRelations + `">` + notes.body.String() + `</w:footnotes>`},
+		{"word/_rels/footnotes.xml.rels", relationshipsXML(linksXML(notes.links))},
+	}
+}
+
+// footnoteText is the style of a footnote's paragraph.
+const footnoteText = `<w:pStyle w:val="FootnoteText"/>`
+
+// writeReference writes a reference to a footnote. A second one to the same footnote, or one in a footnote,
+// repeats its number.
+func (w *docxWriter) writeReference(number int, l textStyle) {
+	style := `<w:r><w:rPr><w:rStyle w:val="FootnoteReference"/></w:rPr>`
+	switch at := slices.Index(w.referred, number); {
+	case w.inNotes:
+		w.writeText(fmt.Sprintf("[%d]", at+1), l)
+	case at >= 0:
+		fmt.Fprintf(&w.body, `%s<w:t>%d</w:t></w:r>`, style, at+1)
+	case w.notes[number] != nil:
+		w.referred = append(w.referred, number)
+		fmt.Fprintf(&w.body, `%s<w:footnoteReference w:id="%d"/></w:r>`, style, len(w.referred))
+	}
 }
 
 // bulletList is the id of all unordered lists, and firstList that of the first ordered one.
@@ -174,6 +262,8 @@ func (w *docxWriter) writeBlock(n *node, in blockContext) {
 			style = `<w:pStyle w:val="ListParagraph"/>` + indentXML(in)
 		case in.inQuote:
 			style = `<w:pStyle w:val="Quote"/>`
+		case w.inNotes:
+			style = footnoteText
 		}
 		w.writeParagraph(style, func() {
 			w.writeText(in.mark, textStyle{})
@@ -271,6 +361,9 @@ func (w *docxWriter) writeInlines(nodes []*node, l textStyle) {
 		case kindCode:
 			with.code = true
 			w.writeText(n.text, with)
+			continue
+		case kindNote:
+			w.writeReference(n.number, l)
 			continue
 		case kindStrong:
 			with.strong = true

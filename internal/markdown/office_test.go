@@ -133,6 +133,61 @@ func TestSheetsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// Footnotes of Markdown become footnotes of Word. What cannot be one stays text.
+func TestFootnotesBecomeFootnotesOfWord(t *testing.T) {
+	const source = "# Top[^a]\n\nOne[^b] and again[^b], gone[^x], ![^a]\n\n| a[^c] |\n|---|\n| b |\n\n[^a]: First [page](https://harbour.example/).\n\n    - item\n\n[^b]: **Second**, see[^d].\n[^c]: In a table.\n[^d]: Only from a note.\n[^e]: From nowhere.\n"
+	docx, err := markdown.Parse(source).DOCX()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := unpacked(t, docx)
+	body, notes := files["word/document.xml"], files["word/footnotes.xml"]
+	for file, wants := range map[string][]string{
+		body: {
+			`Top</w:t></w:r><w:r><w:rPr><w:rStyle w:val="FootnoteReference"/></w:rPr><w:footnoteReference w:id="1"/></w:r></w:p>`,
+			`One</w:t></w:r><w:r><w:rPr><w:rStyle w:val="FootnoteReference"/></w:rPr><w:footnoteReference w:id="2"/></w:r>`,
+			` and again</w:t></w:r><w:r><w:rPr><w:rStyle w:val="FootnoteReference"/></w:rPr><w:t>2</w:t></w:r>`,
+			`, gone[^x], !</w:t>`, `<w:footnoteReference w:id="3"/>`, `[4] </w:t>`, `Only from a note.`, `[^e]: </w:t>`, `From nowhere.`,
+		},
+		notes:                                  {`w:id="1"><w:p><w:pPr><w:pStyle w:val="FootnoteText"/></w:pPr>`, `<w:footnoteRef/>`, `First `, `<w:hyperlink r:id="l0">`, `item</w:t>`, `<w:b/>`, `, see</w:t></w:r><w:r><w:t xml:space="preserve">[4]</w:t></w:r>`, `In a table.`},
+		files["word/_rels/footnotes.xml.rels"]: {`https://harbour.example/`},
+		files["word/_rels/document.xml.rels"]:  {`Target="footnotes.xml"`},
+		files["[Content_Types].xml"]:           {`PartName="/word/footnotes.xml"`},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(file, want) {
+				t.Errorf("no %s in\n%s", want, file)
+			}
+		}
+	}
+	if strings.Contains(body, "First") || strings.Count(notes, "<w:footnote ") != 5 {
+		t.Errorf("the body is\n%s\nthe footnotes are\n%s", body, notes)
+	}
+	plain, err := markdown.Parse("a [^b] c").DOCX()
+	if files := unpacked(t, plain); err != nil || files["word/footnotes.xml"] != "" || !strings.Contains(files["word/document.xml"], "a [^b] c") {
+		t.Errorf("without footnotes: %v", err)
+	}
+	// Looking for each of very many takes too long: they stay text.
+	many := strings.Repeat("x[^1] ", 2_000) + "\n\n[^1]: y\n"
+	if data, err := markdown.Parse(many).DOCX(); err != nil || unpacked(t, data)["word/footnotes.xml"] != "" {
+		t.Errorf("with many references: %v", err)
+	}
+}
+
+// A row is as high as its lines: LibreOffice shows one line otherwise.
+func TestRowsAreAsHighAsTheirLines(t *testing.T) {
+	data, _, err := markdown.Parse("| a | b<br>c |\n|---|---|\n| d | e |\n| f<br>g<br>h | i |\n| " + strings.Repeat("x<br>", 50) + " | j |\n| " + strings.Repeat("long ", 40) + " | k |").XLSX()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := unpacked(t, data)["xl/worksheets/sheet1.xml"]
+	for _, want := range []string{`<row r="1" ht="30" customHeight="1">`, `<row r="2">`, `<row r="3" ht="45" customHeight="1">`, `<row r="4" ht="409" customHeight="1">`, `<row r="5">`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+}
+
 // FuzzOffice writes whatever comes: each file of it is XML.
 func FuzzOffice(f *testing.F) {
 	source, err := os.ReadFile("testdata/office/report.md")
@@ -140,6 +195,7 @@ func FuzzOffice(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(source))
+	f.Add("a[^1] b[^2]\n\n> [^1]: c[^2]\n\n[^2]: | d |\n    |---|\n\n[^3]: e")
 	f.Add("- \n  - a\n    9. b\n\n> # c\n>\n> | \x01 | <br> |\n> |---|---|\n> | [\x7f](<a b>) | &#0; |")
 	f.Fuzz(func(t *testing.T, text string) {
 		doc := markdown.Parse(text)

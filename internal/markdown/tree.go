@@ -29,6 +29,8 @@ const (
 	kindEmphasis
 	kindStrike
 	kindLink
+
+	kindNote // in a line the reference to a footnote, as a block the footnote
 )
 
 // node is a part of the tree. Only the fields of its kind are set.
@@ -40,7 +42,7 @@ type node struct {
 	lang       string           // code block
 	level      int              // heading
 	ordered    bool             // list
-	number     int              // item of an ordered list
+	number     int              // item of an ordered list, footnote
 	checkBox   string           // item: its check box, empty if it has none
 	align      []east.Alignment // table
 	children   []*node

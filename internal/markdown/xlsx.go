@@ -132,27 +132,58 @@ func maxUnits(text []rune) int {
 
 // sheetXML writes a table as a sheet with a frozen first row.
 func sheetXML(n *node) string {
-	var rows strings.Builder
+	texts := make([][]string, len(n.children))
 	widths := make([]int, len(n.align))
 	for i, row := range n.children {
-		fmt.Fprintf(&rows, `<row r="%d">`, i+1)
 		for at, c := range row.children {
 			text := strings.TrimSpace(lineBreak.ReplaceAllString(c.flatText(true), "\n"))
+			texts[i] = append(texts[i], text)
 			for line := range strings.Lines(text) {
 				if at < len(widths) {
 					widths[at] = max(widths[at], uniseg.StringWidth(line))
 				}
 			}
+		}
+	}
+	var columns, rows strings.Builder
+	for at, width := range widths {
+		widths[at] = min(max(width, minWidth), maxWidth) + 2
+		fmt.Fprintf(&columns, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, at+1, at+1, widths[at])
+	}
+	for i, row := range texts {
+		fmt.Fprintf(&rows, `<row r="%d"%s>`, i+1, rowHeight(row, widths, i == 0))
+		for at, text := range row {
 			rows.WriteString(`<c r="` + wording.ColumnName(at) + strconv.Itoa(i+1) + `"` + cellXML(text, i == 0))
 		}
 		rows.WriteString(`</row>`)
 	}
-	var columns strings.Builder
-	for at, width := range widths {
-		fmt.Fprintf(&columns, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, at+1, at+1, min(max(width, minWidth), maxWidth)+2)
-	}
 	return xmlHead + `<worksheet xmlns="` + sheetNamespace + `"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>` +
 		`<cols>` + columns.String() + `</cols><sheetData>` + rows.String() + `</sheetData></worksheet>`
+}
+
+const (
+	// lineHeight is the height of a row of one line, in points, and maxHeight that of the highest row of Excel.
+	lineHeight, maxHeight = 15, 409
+)
+
+// rowHeight returns the attributes for the height of a row whose cells have several lines. LibreOffice does
+// not find it by itself.
+func rowHeight(row []string, widths []int, head bool) string {
+	most := 1
+	for at, text := range row {
+		if at >= len(widths) || !head && !strings.Contains(text, "\n") {
+			continue // it does not wrap
+		}
+		lines := 0
+		for line := range strings.SplitSeq(text, "\n") {
+			lines += max(1, (uniseg.StringWidth(line)+widths[at]-1)/widths[at])
+		}
+		most = max(most, lines)
+	}
+	if most == 1 {
+		return ""
+	}
+	return fmt.Sprintf(` ht="%d" customHeight="1"`, min(most*lineHeight, maxHeight))
 }
 
 var (
