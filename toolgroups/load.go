@@ -1,6 +1,7 @@
 package toolgroups
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -145,6 +146,7 @@ func (r *Registry) toolAdvice(name string) string {
 func LoadText(display string, tools []Tool, limit int) string {
 	head := fmt.Sprintf("Loaded %d tools from group '%s':", len(tools), display)
 	describe := []func(Tool) string{
+		func(t Tool) string { return ": " + oneLine(cmp.Or(t.Manual, t.Description), MaxText) },
 		func(t Tool) string { return ": " + oneLine(t.Description, MaxText) },
 		func(t Tool) string { return ": " + FirstSentence(t.Description) },
 		func(Tool) string { return "" },

@@ -43,6 +43,9 @@ type Tool struct {
 	Name string
 	// Description is one or two sentences for the model.
 	Description string
+	// Manual is a longer description that Description is the beginning of. It is shown once, with the load
+	// of the group, and by tool_describe. Empty means Description.
+	Manual string
 	// Parameters is a JSON Schema of type object; empty means no parameters. [NewRegistry] replaces it
 	// by the result of [NormalizeParameters], which is sent.
 	Parameters json.RawMessage

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"oneclaw/internal/redact"
 	"oneclaw/storage/bolt"
@@ -71,6 +72,19 @@ func TestToolsThatAreLeftOutAreNamed(t *testing.T) {
 	if short := toolgroups.ShortLoadText(loaded); strings.Contains(short, "x_odd") {
 		t.Errorf("shortened: %s", short)
 	}
+}
+
+// A description that is a manual costs each request its beginning, and is shown whole once.
+func TestAManualIsShownWithTheLoad(t *testing.T) {
+	t.Parallel()
+	manual := "Draws. " + strings.Repeat("And more. ", 500) + "The end."
+	c := discovered(t, mcp.Config{}, scripted(t, script{"tools/list": {result(`{"tools":[{"name":"draw","description":"` + manual + `"},{"name":"u"}]}`)}}))
+	tool := find(t, c, "x_draw")
+	if n := utf8.RuneCountInString(tool.Description); n > 2000 || !strings.HasSuffix(tool.Description, "…") || tool.Manual != manual {
+		t.Errorf("%d characters, and a manual of %d", n, len(tool.Manual))
+	}
+	_, loaded := load(t, c)
+	said(t, loaded, "And more. The end.\n- x_u")
 }
 
 // What a server says of itself reaches the model whole with the load, as it was allowed.

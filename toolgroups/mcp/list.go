@@ -121,7 +121,7 @@ func newEntry(t *sdk.Tool) entry {
 	hints := objectFields(own["annotations"])
 	title := cmp.Or(stringOf(own["title"]), stringOf(hints["title"]))
 	e := entry{
-		Name: t.Name, Description: clean(cmp.Or(stringOf(own["description"]), title), maxDescription),
+		Name: t.Name, Description: clean(cmp.Or(stringOf(own["description"]), title), maxManual),
 		ReadOnly: isTruth(hints["readOnlyHint"], "true"), NonDestructive: isTruth(hints["destructiveHint"], "false"),
 	}
 	var err error

@@ -11,14 +11,18 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
 // maxName bounds the name of a tool, as providers do, in bytes.
 const maxName = 64
 
-// maxDescription bounds the description of a tool, in characters.
-const maxDescription = 2000
+// maxDescription bounds the description of a tool in each request, in characters, and maxManual the whole.
+const (
+	maxDescription = 2000
+	maxManual      = 16_000
+)
 
 // timeoutSlack is added to the timeout of a tool, so that the server's own limit is reported first.
 const timeoutSlack = 5 * time.Second
@@ -124,9 +128,14 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 	if err != nil {
 		return toolgroups.Tool{}, err
 	}
+	description, manual := wording.Clip(e.Description, maxDescription), ""
+	if description != e.Description {
+		manual = e.Description
+	}
 	return toolgroups.Tool{
 		Name:          s.naming.name(e.Name),
-		Description:   cmp.Or(e.Description, "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
+		Description:   cmp.Or(description, "The tool "+clean(e.Name, maxName)+" of the MCP server "+s.name),
+		Manual:        manual,
 		Parameters:    offered,
 		Accepts:       e.Parameters,
 		Timeout:       s.cfg.StartTimeout + s.cfg.Timeout + timeoutSlack,
@@ -179,7 +188,7 @@ func firstSentence(text string) string {
 func sameTools(a, b toolgroups.Group) bool {
 	return a.Description == b.Description && a.DisplayName == b.DisplayName && a.Notes == b.Notes && slices.Equal(a.LeftOut, b.LeftOut) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(x, y toolgroups.Tool) bool {
-			return x.Name == y.Name && x.Description == y.Description && x.Effect == y.Effect && x.Version == y.Version &&
+			return x.Name == y.Name && x.Description == y.Description && x.Manual == y.Manual && x.Effect == y.Effect && x.Version == y.Version &&
 				string(x.Parameters) == string(y.Parameters) && string(x.Accepts) == string(y.Accepts)
 		})
 }

@@ -119,6 +119,18 @@ func TestDescribeGivesTheWholeSchema(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeBridge)
 }
 
+// What the request has no room for is shown whole on request.
+func TestDescribeShowsTheManual(t *testing.T) {
+	long := hub()
+	long[0].Tool.Manual = "Create a new issue in a GitHub repository. All about it."
+	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(long, desk()) })
+	for _, args := range []string{`{"name":"github_create_issue"}`, `{"names":["github_create_issue","github_star"]}`} {
+		if text, fault := use(t, b, search.ToolDescribe, args); fault != nil || !strings.Contains(text, "All about it.") {
+			t.Errorf("%s: %s, %v", args, text, fault)
+		}
+	}
+}
+
 func TestDescribeSeveral(t *testing.T) {
 	text, fault := use(t, bridge(t), search.ToolDescribe, `{"names":["github_star","github_star","nowhere_at_all","exec"]}`)
 	if fault != nil {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -106,7 +107,7 @@ func (b *Bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error)
 		if len(entry.Tool.Parameters) > toolgroups.MaxText {
 			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + formatTool(entry.Tool, parseToolSchema(entry.Tool), true)}, nil
 		}
-		return encodeResult(toolDescription{names[0], entry.Tool.Description, validSchema(entry.Tool)})
+		return encodeResult(toolDescription{names[0], cmp.Or(entry.Tool.Manual, entry.Tool.Description), validSchema(entry.Tool)})
 	}
 	return b.describeAll(names)
 }
@@ -131,12 +132,12 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 			}
 			continue
 		}
-		size += len(entry.Tool.Parameters)
+		size += len(entry.Tool.Parameters) + len(entry.Tool.Manual)
 		if size > min(maxSchemas, b.cfg.TextLimit) && len(r.Tools) > 0 {
 			r.Errors[name] = "Left out because the answer would be too long. Describe it alone."
 			continue
 		}
-		r.Tools[name] = toolDescription{Description: entry.Tool.Description, Parameters: validSchema(entry.Tool)}
+		r.Tools[name] = toolDescription{Description: cmp.Or(entry.Tool.Manual, entry.Tool.Description), Parameters: validSchema(entry.Tool)}
 	}
 	if len(r.NotFound) > 0 {
 		r.Hint = "Check the spelling of what was not found with " + b.finderName() + "."
