@@ -117,9 +117,9 @@ func TestAReplyToAQuestionIsItsAnswerAndNotAMessage(t *testing.T) {
 			t.Errorf("%s is answered %q", say.text, got)
 		}
 	}
-	answer := reply(direct("good", "7"), card)
+	answer := reply(direct("good", "725653563933458433"), card)
 	r.accept(answer, answer)
-	if got := r.platform.wait(t, 5)[4].text; got != `accept {"n":7}` {
+	if got := r.platform.wait(t, 5)[4].text; got != `accept {"n":725653563933458433}` {
 		t.Errorf("answer %q", got)
 	}
 	// What comes again after that is known, and is no message either.

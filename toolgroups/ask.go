@@ -1,7 +1,9 @@
 package toolgroups
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 )
@@ -55,8 +57,8 @@ type FieldType string
 // The types of fields, each with the Go type of its value.
 const (
 	FieldText       FieldType = "text"    // a string
-	FieldNumber     FieldType = "number"  // a float64
-	FieldInteger    FieldType = "integer" // a float64 without a fraction
+	FieldNumber     FieldType = "number"  // a json.Number
+	FieldInteger    FieldType = "integer" // a json.Number that is a whole number
 	FieldBoolean    FieldType = "boolean" // a bool
 	FieldChooseOne  FieldType = "choose"  // a string, one of the choices
 	FieldChooseMany FieldType = "pick"    // a []any of strings, any of the choices
@@ -66,7 +68,25 @@ const (
 type Answer struct {
 	Action AnswerAction `json:"action"`
 	// Values are the filled-in values by field name.
-	Values map[string]any `json:"values,omitempty"`
+	Values Values `json:"values,omitempty"`
+}
+
+// Values are values of fields by their names. Numbers keep their digits.
+type Values map[string]any
+
+// UnmarshalJSON decodes values.
+func (v *Values) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode((*map[string]any)(v))
+}
+
+// UnmarshalJSON decodes a field, whose default keeps its digits.
+func (f *Field) UnmarshalJSON(data []byte) error {
+	type plain Field
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode((*plain)(f))
 }
 
 // AnswerAction says how a question ended.

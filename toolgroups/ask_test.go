@@ -2,7 +2,9 @@ package toolgroups_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +32,22 @@ func TestALimitStandsStillWhileAPersonIsAsked(t *testing.T) {
 			t.Errorf("ended after %s: %v, %v", took, context.Cause(call), turn.Err())
 		}
 	})
+}
+
+// Questions and answers are stored while a person thinks.
+func TestStoredQuestionsAndAnswersKeepTheDigitsOfNumbers(t *testing.T) {
+	q := toolgroups.Question{Fields: []toolgroups.Field{{Name: "n", Default: json.Number("725653563933458433")}}}
+	a := toolgroups.Answer{Values: toolgroups.Values{"n": json.Number("725653563933458433"), "many": []any{"a"}}}
+	for _, v := range []any{&q, &a} {
+		before, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(before, v)
+		}
+		after, failed := json.Marshal(v)
+		if err != nil || failed != nil || string(after) != string(before) || !strings.Contains(string(after), ":725653563933458433") {
+			t.Errorf("%s became %s, %v, %v", before, after, err, failed)
+		}
+	}
 }
 
 func TestWhereNobodyIsThereTheAnswerIsNo(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/mail"
 	"net/url"
 	"regexp"
@@ -42,8 +43,8 @@ type form struct {
 	Timeout   time.Duration       `json:"within"`
 	Question  toolgroups.Question `json:"question"`
 	// FieldIndex is the index of the field being asked; after the last field the answer is reviewed.
-	FieldIndex int            `json:"at,omitempty"`
-	Values     map[string]any `json:"values,omitempty"`
+	FieldIndex int               `json:"at,omitempty"`
+	Values     toolgroups.Values `json:"values,omitempty"`
 	// Picked are the indexes of the options chosen so far for the current field.
 	Picked []int `json:"picked,omitempty"`
 	// Answer is set once the question is answered.
@@ -184,7 +185,7 @@ func (f *form) setField(press Press) string {
 	}
 	if value != nil {
 		if f.Values == nil {
-			f.Values = make(map[string]any)
+			f.Values = make(toolgroups.Values)
 		}
 		f.Values[field.Name] = value
 	}
@@ -240,7 +241,7 @@ func findChoice(field *toolgroups.Field, text string) int {
 func parseNumber(field *toolgroups.Field, text string) (any, string) {
 	n, err := strconv.ParseFloat(text, 64)
 	switch whole := field.Type == toolgroups.FieldInteger; {
-	case whole && (err != nil || n != float64(int64(n))):
+	case whole && (err != nil || n != math.Trunc(n)):
 		return nil, "I need a whole number, such as 7."
 	case err != nil || n-n != 0: // not a number, or one that JSON cannot encode
 		return nil, "I need a number, such as 7 or 2.5."
@@ -249,7 +250,10 @@ func parseNumber(field *toolgroups.Field, text string) (any, string) {
 	case field.Max != nil && n > *field.Max:
 		return nil, "That is too large: it has to be " + formatValue(*field.Max) + " or less."
 	}
-	return n, ""
+	if !json.Valid([]byte(text)) { // such as +7
+		return json.Number(strconv.FormatFloat(n, 'g', -1, 64)), ""
+	}
+	return json.Number(strings.TrimSuffix(text, ".0")), ""
 }
 
 // checkText returns a complaint about a text that is no valid value of a field; empty if it is valid.

@@ -140,7 +140,26 @@ func (a *askers) answer(ctx context.Context, p *sdk.ElicitParams) (*sdk.ElicitRe
 	if err != nil {
 		return nil, err
 	}
-	return &sdk.ElicitResult{Action: string(answer.Action), Content: answer.Values}, nil
+	return &sdk.ElicitResult{Action: string(answer.Action), Content: wireValues(answer.Values)}, nil
+}
+
+// wireValues returns values for the library, which does not know json.Number.
+func wireValues(values toolgroups.Values) map[string]any {
+	if values == nil {
+		return nil
+	}
+	out := make(map[string]any, len(values))
+	for name, value := range values {
+		out[name] = value
+		if n, ok := value.(json.Number); ok {
+			if i, err := n.Int64(); err == nil {
+				out[name] = i
+			} else if f, err := n.Float64(); err == nil {
+				out[name] = f
+			}
+		}
+	}
+	return out
 }
 
 func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answer, error) {
@@ -150,7 +169,7 @@ func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answe
 		defer end()
 		q.Done = done
 	} else {
-		fields, err := parseFields(p.RequestedSchema)
+		fields, err := parseFields(unpackForm(p))
 		if err != nil {
 			return toolgroups.Answer{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 		}
@@ -164,8 +183,8 @@ func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answe
 }
 
 // addDefaults returns the values with the defaults of the fields that were left out.
-func addDefaults(values map[string]any, fields []toolgroups.Field) map[string]any {
-	all := make(map[string]any, len(fields))
+func addDefaults(values toolgroups.Values, fields []toolgroups.Field) toolgroups.Values {
+	all := make(toolgroups.Values, len(fields))
 	for _, f := range fields {
 		if f.Default != nil {
 			all[f.Name] = f.Default
@@ -232,22 +251,23 @@ func (a *askers) askToOpenURLs(ctx context.Context, err error) bool {
 
 // property is a field in a form's schema.
 type property struct {
-	Type        string   `json:"type"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Default     any      `json:"default"`
-	Enum        []string `json:"enum"`
-	EnumNames   []string `json:"enumNames"`
-	OneOf       []choice `json:"oneOf"`
-	Format      string   `json:"format"`
-	Pattern     string   `json:"pattern"`
-	Minimum     *float64 `json:"minimum"`
-	Maximum     *float64 `json:"maximum"`
-	MinLength   *float64 `json:"minLength"`
-	MaxLength   *float64 `json:"maxLength"`
-	MinItems    *float64 `json:"minItems"`
-	MaxItems    *float64 `json:"maxItems"`
-	Items       *struct {
+	Type        string `json:"type"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	// Default keeps the digits of a number.
+	Default   json.RawMessage `json:"default"`
+	Enum      []string        `json:"enum"`
+	EnumNames []string        `json:"enumNames"`
+	OneOf     []choice        `json:"oneOf"`
+	Format    string          `json:"format"`
+	Pattern   string          `json:"pattern"`
+	Minimum   *float64        `json:"minimum"`
+	Maximum   *float64        `json:"maximum"`
+	MinLength *float64        `json:"minLength"`
+	MaxLength *float64        `json:"maxLength"`
+	MinItems  *float64        `json:"minItems"`
+	MaxItems  *float64        `json:"maxItems"`
+	Items     *struct {
 		Enum  []string `json:"enum"`
 		AnyOf []choice `json:"anyOf"`
 	} `json:"items"`
@@ -302,7 +322,7 @@ func (p property) choices() []choice {
 }
 
 func (p property) toField() toolgroups.Field {
-	f := toolgroups.Field{Title: p.Title, Description: p.Description, Default: p.Default, Format: p.Format, Pattern: p.Pattern}
+	f := toolgroups.Field{Title: p.Title, Description: p.Description, Default: valueOf(p.Default), Format: p.Format, Pattern: p.Pattern}
 	values, titles := p.Enum, p.EnumNames
 	switch p.Type {
 	case "boolean":

@@ -1,9 +1,14 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -110,6 +115,60 @@ func TestAServerAsksThePersonOfTheCall(t *testing.T) {
 	}
 	if f := q.Fields[4]; f.Default != true || f.Required {
 		t.Errorf("field %+v", f)
+	}
+}
+
+// Numbers keep their digits in both directions, with a question in a request and with one in a result.
+func TestNumbersOfAQuestionKeepTheirDigits(t *testing.T) {
+	const params = `{"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":725653563933458433},"b":{"type":"integer"},"c":{"type":"number"}}}}`
+	answers := make(chan string, 1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var q struct {
+			request
+			Result struct{ Content json.RawMessage }
+			Params struct {
+				InputResponses map[string]struct{ Content json.RawMessage }
+			}
+		}
+		_ = json.Unmarshal(body, &q)
+		id, _ := json.Marshal(q.ID)
+		switch {
+		case q.ID == "q":
+			answers <- string(q.Result.Content)
+			w.WriteHeader(http.StatusAccepted)
+		case q.Method == "tools/call" && q.Params.InputResponses != nil:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, answer(string(id), string(q.Params.InputResponses["one"].Content)))
+		case q.Method == "tools/call" && r.URL.Path == "/events":
+			events(w)
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", `{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":`+params+`}`)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case got := <-answers:
+				_, _ = fmt.Fprintf(w, "data: %s\n\n", answer(string(id), got))
+			case <-r.Context().Done():
+			}
+		default:
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			script{"tools/call": {result(`{"resultType":"input_required","inputRequests":{"one":{"method":"elicitation/create","params":` + params + `}}}`)}}.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(web.Close)
+	for _, path := range []string{"/events", "/json"} {
+		c := discovered(t, mcp.Config{}, mcp.Server{URL: web.URL + path})
+		p := &person{answer: says(map[string]any{"b": json.Number("725653563933458435"), "c": json.Number("2.5")})}
+		res, fault := run(t, p.context(t), c, "x_t", nil, "")
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		if want := `{"a":725653563933458433,"b":725653563933458435,"c":2.5}`; res.Text != want {
+			t.Errorf("%s: the server got %s, want %s", path, res.Text, want)
+		}
+		if got := p.asked[0].Fields[0].Default; got != json.Number("725653563933458433") {
+			t.Errorf("%s: the default is %v", path, got)
+		}
+		must(t, c.Close())
 	}
 }
 

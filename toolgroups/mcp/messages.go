@@ -87,6 +87,12 @@ func (m *messages) prepare(data json.RawMessage) []byte {
 		if method[0] != '"' || given && strings.IndexByte(`"-0123456789n`, id[0]) < 0 {
 			return nil
 		}
+		if string(method) == elicitMethod {
+			fields["params"] = packForm(fields["params"])
+			if packed, err := toolgroups.EncodeJSON(fields); err == nil {
+				return packed
+			}
+		}
 		return oneLine(data)
 	}
 	id, ok := answeredID(fields["id"])
@@ -226,11 +232,56 @@ func packCallResult(raw json.RawMessage) any {
 			packed[name] = value
 		}
 	}
+	if questions := objectFields(fields["inputRequests"]); questions != nil {
+		for id, one := range questions {
+			if question := objectFields(one); string(question["method"]) == elicitMethod {
+				question["params"] = packForm(question["params"])
+				questions[id], _ = toolgroups.EncodeJSON(question) // never fails: it was decoded
+			}
+		}
+		packed["inputRequests"] = questions
+	}
 	data, err := toolgroups.EncodeJSON(packed)
 	if err != nil || len(packed) > 2 && json.Unmarshal(data, &sdk.CallToolResult{}) != nil {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it asked for something that cannot be read"}
 	}
 	return json.RawMessage(data)
+}
+
+// elicitMethod is the method of a question, in JSON.
+const elicitMethod = `"elicitation/create"`
+
+// formKey is the key of a form's own schema in the metadata of a question.
+const formKey = "oneclaw/schema"
+
+// packForm keeps the schema of a form as the server sent it, for the digits of its numbers.
+func packForm(params json.RawMessage) json.RawMessage {
+	fields := objectFields(params)
+	schema, ok := fields["requestedSchema"]
+	meta := objectFields(fields["_meta"])
+	if !ok || meta == nil && fields["_meta"] != nil {
+		return params
+	}
+	if meta == nil {
+		meta = map[string]json.RawMessage{}
+	}
+	var err error
+	if meta[formKey], err = toolgroups.EncodeJSON(strings.ToValidUTF8(string(schema), "\uFFFD")); err == nil {
+		fields["_meta"], err = toolgroups.EncodeJSON(meta)
+	}
+	packed, failed := toolgroups.EncodeJSON(fields)
+	if err != nil || failed != nil {
+		return params
+	}
+	return packed
+}
+
+// unpackForm returns the schema of a form as the server sent it.
+func unpackForm(p *sdk.ElicitParams) any {
+	if schema, ok := p.Meta[formKey].(string); ok {
+		return json.RawMessage(schema)
+	}
+	return p.RequestedSchema
 }
 
 // unpackCallResult returns the result of a call as the server sent it.
