@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/publicsuffix"
+
 	"oneclaw/agent"
 	"oneclaw/toolgroups"
 )
@@ -298,6 +300,12 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 	return letters, true
 }
 
+// isPublicName reports whether a host ends in a domain of the internet, unlike p.m. and 3.5.
+func isPublicName(host string) bool {
+	suffix, managed := publicsuffix.PublicSuffix(host)
+	return managed && suffix != host
+}
+
 // Hosts returns the hosts of the addresses in a text.
 func Hosts(text string) []string {
 	var hosts []string
@@ -305,7 +313,7 @@ func Hosts(text string) []string {
 		address, ok := Parse(strings.TrimRight(field, ".,;:!?"))
 		if !ok && strings.Contains(field, ".") && !strings.Contains(field, "@") {
 			address, ok = Parse("https://" + strings.TrimRight(field, ".,;:!?"))
-			ok = ok && strings.Contains(strings.Trim(address.host, "."), ".")
+			ok = ok && isPublicName(address.Hostname())
 		}
 		if ok && !slices.Contains(hosts, address.Hostname()) {
 			hosts = append(hosts, address.Hostname())

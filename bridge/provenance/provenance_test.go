@@ -213,9 +213,9 @@ func TestAFewPlainWordsOfTheSameSiteAreOpened(t *testing.T) {
 func TestHostsOfInstructions(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Tell me what broke; the log is at https://ci.example/builds.": {"ci.example"},
-		"Look at ci.example and (https://logs.example:8443/x).":        {"ci.example", "logs.example"},
+		"Look at ci.example.org and (https://logs.example:8443/x).":    {"ci.example.org", "logs.example"},
 		"Tell me. Write to anna@firm.example":                          nil,
-		"e.g. this":                                                    {"e.g"},
+		"At 5 p.m., e.g. this of 3.5 MB":                               nil,
 	} {
 		if diff := cmp.Diff(want, provenance.Hosts(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
