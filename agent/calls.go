@@ -287,6 +287,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {
 		m.Text, m.Files, m.Sources, m.Origin = res.Text, res.Files, res.Sources, cmp.Or(res.Origin, m.Origin)
+		m.Announced = res.Announced
 	}
 	r.observe(Event{ToolEnded: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
 	return m

@@ -64,6 +64,8 @@ type Message struct {
 	Files []toolgroups.File `json:"files,omitempty"`
 	// Sources are the web pages that a result describes.
 	Sources []toolgroups.Source `json:"sources,omitempty"`
+	// Announced says what the call of a result has left behind for later. No model sees it.
+	Announced []toolgroups.Announcement `json:"announced,omitempty"`
 	// Quoted holds the messages that a user message quotes, each line marked as a quote by the caller.
 	// It is sent in front of the text.
 	Quoted string `json:"quoted,omitempty"`

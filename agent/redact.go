@@ -33,6 +33,9 @@ func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 		for i, s := range res.Sources {
 			res.Sources[i] = toolgroups.Source{Title: mask(s.Title), URL: mask(s.URL)}
 		}
+		for i := range res.Announced {
+			res.Announced[i].Text = mask(res.Announced[i].Text)
+		}
 		return res, nil
 	}
 	return tool

@@ -65,7 +65,7 @@ func (w *backgroundWorker) loadGroups(ctx context.Context, j *queue.Run) error {
 }
 
 func (w *backgroundWorker) finish(ctx context.Context, j *queue.Run) error {
-	if err := w.gate.Invalidate(ctx, j); err != nil {
+	if err := w.messageWorker.finish(ctx, j); err != nil {
 		return err
 	}
 	return w.background.end(ctx, j)
@@ -100,7 +100,7 @@ func resultOf(j *queue.Run) *receipts.Result {
 
 // finish posts a result as it is if no model told it: a /stop dropped it before, or its turn failed.
 func (w *resultWorker) finish(ctx context.Context, j *queue.Run) error {
-	err := w.gate.Invalidate(ctx, j)
+	err := w.messageWorker.finish(ctx, j)
 	untold := j.State == receipts.Stopped && j.Unstarted || j.Incident != "" || turn.WorkOf(j).Refused
 	if err != nil || !untold {
 		return err

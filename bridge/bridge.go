@@ -68,6 +68,7 @@ type Bridge struct {
 	editHandler   *editHandler
 	feedback      *feedbackRecorder
 	background    *background
+	announcer     *announcer
 	interrupter   *interrupter
 	mover         *mover
 	executor      *executor

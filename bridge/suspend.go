@@ -26,6 +26,7 @@ type suspender struct {
 	sender    *outbox.Sender
 	cards     *interact.Cards
 	gate      *interact.Gate
+	announcer *announcer
 	now       func() time.Time
 	log       *slog.Logger
 }
@@ -36,7 +37,10 @@ func (s *suspender) suspend(j *queue.Run) error {
 	j.State = receipts.Waiting
 	ctx, cancel := s.queue.WriteContext()
 	defer cancel()
-	err := s.jobs.WriteFenced(ctx, j, func() error { return s.saveWaiting(ctx, j) })
+	err := s.announcer.announce(ctx, j) // the wait may be long
+	if err == nil {
+		err = s.jobs.WriteFenced(ctx, j, func() error { return s.saveWaiting(ctx, j) })
+	}
 	j.Suspended = err == nil
 	j.WaitingSince = s.now()
 	if err != nil {

@@ -26,7 +26,7 @@ func (b *Bridge) wire() {
 	b.limiter, b.delayTracker, b.editHandler, b.feedback = new(limiter), new(delayTracker), new(editHandler), new(feedbackRecorder)
 	b.interrupter, b.mover, b.loader = new(interrupter), new(mover), new(loadWorker)
 	b.executor, b.suspender, b.completer = new(executor), new(suspender), new(completer)
-	b.background = new(background)
+	b.background, b.announcer = new(background), new(announcer)
 	b.damageHandler, b.pruner, b.commands, b.workers = new(damageHandler), new(pruner), new(commandRegistry), new(workerRegistry)
 
 	b.wireQueue()
@@ -157,7 +157,7 @@ func (b *Bridge) fillExecutor() {
 	}
 	*b.suspender = suspender{
 		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, sender: b.sender,
-		cards: b.cards, gate: b.gate, now: cfg.Now, log: b.log,
+		cards: b.cards, gate: b.gate, announcer: b.announcer, now: cfg.Now, log: b.log,
 	}
 	*b.completer = completer{
 		workers: b.workers, jobs: b.jobs, queue: b.queue, leases: b.leases, claimer: b.claimer, inserter: b.inserter, reactions: b.reactions,
@@ -167,6 +167,7 @@ func (b *Bridge) fillExecutor() {
 		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, completer: b.completer,
 		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, background: b.background, now: cfg.Now, log: b.log,
 	}
+	*b.announcer = announcer{turns: b.turns, cards: b.cards, tools: cfg.Turns.Tools, now: cfg.Now}
 	*b.background = background{
 		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, maxTurns: cfg.Limits.MaxTurns,
 		maxRetry: b.maxRetry, redact: cfg.Redact, now: cfg.Now, log: b.log,
@@ -216,6 +217,7 @@ func (b *Bridge) fillHandlers() {
 		privacy.ForgetCommand:    b.eraser.HandlePress,
 		backgroundCard:           b.background.handlePress,
 		undoKind:                 b.interrupter.handleUndoPress,
+		announcedKind:            b.announcer.handlePress,
 		failedKind:               b.turnHost.handleFailurePress,
 	})
 }

@@ -127,7 +127,7 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 	result := jobPolicy{Placement: queue.Placement{NeedsSlot: true, Joinable: true}, explainable: true}
 	unknown = &jobPolicy{Placement: queue.Placement{UnknownKind: true, SurvivesStop: true}}
 	return map[chats.Kind]worker{
-		chats.KindText:          &messageWorker{message, b.turns, b.gate, b.commands},
+		chats.KindText:          &messageWorker{message, b.turns, b.gate, b.commands, b.announcer},
 		chats.KindEdit:          &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
 		kindNotice:              &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
 		kindReply:               &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true, SurvivesStop: true}}, b.elicitation},
@@ -137,9 +137,9 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 		kindClear:               command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
 		kindStop:                &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
 		kindStopPress:           &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true, SurvivesStop: true}}, b.interrupter},
-		receipts.KindTask:       &taskWorker{messageWorker{task, b.turns, b.gate, b.commands}, b.cfg.Hooks.OnTaskDone},
-		receipts.KindBackground: &backgroundWorker{messageWorker{background, b.turns, b.gate, b.commands}, b.background, b.scopeResolver},
-		receipts.KindResult:     &resultWorker{messageWorker{result, b.turns, b.gate, b.commands}, b.background},
+		receipts.KindTask:       &taskWorker{messageWorker{task, b.turns, b.gate, b.commands, b.announcer}, b.cfg.Hooks.OnTaskDone},
+		receipts.KindBackground: &backgroundWorker{messageWorker{background, b.turns, b.gate, b.commands, b.announcer}, b.background, b.scopeResolver},
+		receipts.KindResult:     &resultWorker{messageWorker{result, b.turns, b.gate, b.commands, b.announcer}, b.background},
 		turn.KindEdited:         &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
 		kindLoad:                b.loader,
 		kindMove:                &moveWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/move", Barrier: true, Pinned: true, SurvivesStop: true}, public: true}, b.mover},
@@ -295,9 +295,10 @@ func (w *workerRegistry) stopFound(ctx context.Context, open []*queue.Run) error
 // messageWorker answers messages with the model.
 type messageWorker struct {
 	jobPolicy
-	turns    *turn.Runner
-	gate     *interact.Gate
-	commands *commandRegistry
+	turns     *turn.Runner
+	gate      *interact.Gate
+	commands  *commandRegistry
+	announcer *announcer
 }
 
 func (w *messageWorker) newData() (args, work any) { return nil, new(turn.Work) }
@@ -310,7 +311,10 @@ func (w *messageWorker) answer(ctx context.Context, j *queue.Run) (string, error
 }
 
 func (w *messageWorker) finish(ctx context.Context, j *queue.Run) error {
-	return w.gate.Invalidate(ctx, j)
+	if err := w.gate.Invalidate(ctx, j); err != nil {
+		return err
+	}
+	return w.announcer.announce(ctx, j)
 }
 
 // taskWorker answers tasks with the model.

@@ -115,6 +115,11 @@ type Tool struct {
 	// execution_error with its text. It must return soon after ctx ends and may be called
 	// concurrently.
 	Run Handler
+	// Undo undoes what an [Announcement] of the tool says, on behalf of the user of the scope, who has
+	// pressed its button; data is [Announcement.Undo]. It checks whether that user may: an *[Error] says to
+	// the user why not, in at most 200 characters. It may be called again after it has succeeded. It is nil
+	// if no announcement of the tool has a button.
+	Undo func(ctx context.Context, scope Scope, data json.RawMessage) error
 	// Function is the name of the function in the manifest; empty without a manifest.
 	Function string
 	// Group is the tool's group, empty for the core. A registry sets it.
@@ -243,6 +248,8 @@ type Result struct {
 	Sources []Source
 	// Origin, if not empty, says whose words Text holds, instead of [Tool.Origin].
 	Origin Origin
+	// Announced says what the call has left behind for later.
+	Announced []Announcement
 }
 
 // Source is a web page.

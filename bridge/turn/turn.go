@@ -70,6 +70,7 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 			return "", false, err
 		}
 		if len(turn) > 0 {
+			noteAnnounced(j, turn...)
 			answer, done := readContinued(h, turn)
 			return answer, done, nil
 		}
@@ -268,6 +269,7 @@ func (t *Runner) storeAndCheck(ctx context.Context, j *queue.Run, h *conversatio
 	if err := t.saveOrHold(ctx, j, h, m); err != nil {
 		return err
 	}
+	noteAnnounced(j, m)
 	if m.Role == agent.RoleTool {
 		if err := t.cfg.Asker.EndCall(ctx, j, m.CallID); err != nil {
 			return err

@@ -28,6 +28,8 @@ type Work struct {
 
 	// The fields below are not stored. waited says that the turn continues after a wait.
 	waited bool
+	// announced says that the log has announcements of the turn.
+	announced bool
 	// learn and compact are called once the answer is delivered.
 	learn, compact func(context.Context)
 	// original is set only in a copy of a job that has another message of the turn. It is the job from

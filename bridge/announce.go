@@ -1,0 +1,201 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/queue"
+	"oneclaw/bridge/turn"
+	"oneclaw/internal/wording"
+	"oneclaw/toolgroups"
+)
+
+const (
+	// announcedKind is the kind of the cards that announce what calls have left behind.
+	announcedKind = "announced"
+	// maxAnnounced bounds the announcements on one card; more get another card.
+	maxAnnounced = 15
+	// maxAnnouncement bounds an announcement, in characters.
+	maxAnnouncement = 500
+)
+
+const (
+	announcementOver = "It is too late to undo this."
+	announcementGone = "The tool that did this is gone, so I cannot undo it."
+)
+
+// announcer shows below the answers of turns what their calls have left behind, with buttons that undo it.
+type announcer struct {
+	turns *turn.Runner
+	cards *interact.Cards
+	tools func() *toolgroups.Registry
+	now   func() time.Time
+}
+
+// announcedLine is an announcement on a card.
+type announcedLine struct {
+	Tool  string          `json:"tool"`
+	Text  string          `json:"text"`
+	Undo  json.RawMessage `json:"undo,omitempty"`
+	Label string          `json:"label,omitempty"`
+	Until time.Time       `json:"until,omitzero"`
+	// Undone says in words that it is undone.
+	Undone string `json:"undone,omitempty"`
+}
+
+// announce posts the announcements of a job's turn that no card shows yet. It may be called again: which
+// card shows which follows from the keys of the cards.
+func (a *announcer) announce(ctx context.Context, j *queue.Run) error {
+	all, err := a.turns.Announced(ctx, j)
+	if err != nil {
+		return fmt.Errorf("announce what %s has left behind: %w", j.Key(), err)
+	}
+	for at := 0; at < len(all); {
+		key := fmt.Sprintf("%s/%s/%d", announcedKind, j.Key(), at)
+		n, err := a.post(ctx, key, outbox.Address(j).Chat, j.Message.SenderID(), all[at:min(len(all), at+maxAnnounced)])
+		if err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// post posts announcements for a user, and returns how many the card under the key shows, which may have
+// been posted earlier.
+func (a *announcer) post(ctx context.Context, key string, to chats.Chat, user string, some []turn.Announcement) (int, error) {
+	card := interact.Card{Kind: announcedKind, KeepCommands: true, QuotedUser: user}
+	var lines []announcedLine
+	for _, one := range some {
+		line := announcedLine{Tool: one.Tool, Text: one.Text}
+		if one.Undo != nil {
+			line.Undo, line.Label, line.Until = one.Undo, cmp.Or(one.Label, toolgroups.LabelUndo), a.now().Add(cmp.Or(one.For, toolgroups.UndoTime))
+		}
+		if card.Expires.Before(line.Until) {
+			card.Expires = line.Until
+		}
+		lines = append(lines, line)
+		card.AlsoQuoted = append(card.AlsoQuoted, one.Quotes...)
+	}
+	var err error
+	if card.Data, err = json.Marshal(lines); err != nil {
+		return 0, fmt.Errorf("encode announcements: %w", err)
+	}
+	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
+	token, err := a.cards.Post(ctx, key, to, card)
+	if errors.Is(err, interact.ErrNoButtons) {
+		card.Choices = nil
+		token, err = a.cards.Post(ctx, key, to, card)
+	}
+	if err != nil {
+		return 0, err
+	}
+	kept, err := a.cards.Get(ctx, token)
+	if err != nil || kept == nil {
+		return len(some), err
+	}
+	shown, err := decodeAnnounced(kept.Card)
+	return max(1, len(shown)), err
+}
+
+func decodeAnnounced(card interact.Card) (lines []announcedLine, err error) {
+	if err = json.Unmarshal(card.Data, &lines); err != nil {
+		err = fmt.Errorf("decode announcements: %w", err)
+	}
+	return lines, err
+}
+
+// announcedText returns the text of a card: one line for each announcement, numbered if there are several.
+func announcedText(lines []announcedLine) string {
+	shown := make([]string, len(lines))
+	for i, line := range lines {
+		if len(lines) > 1 {
+			shown[i] = strconv.Itoa(i+1) + `\. `
+		}
+		shown[i] += wording.EscapeRevealed(wording.OneLine(line.Text, maxAnnouncement))
+		if line.Undone != "" {
+			shown[i] += " – **" + wording.EscapeRevealed(line.Undone) + "**"
+		}
+	}
+	return strings.Join(shown, "\n\n")
+}
+
+// announcedButtons returns the buttons of the announcements that can be undone.
+func announcedButtons(lines []announcedLine) [][]interact.Choice {
+	rows := [][]interact.Choice{}
+	for i, line := range lines {
+		if line.Undo == nil || line.Undone != "" {
+			continue
+		}
+		label := line.Label
+		if len(lines) > 1 {
+			label += " " + strconv.Itoa(i+1)
+		}
+		if n := len(rows); n == 0 || len(rows[n-1]) == announcedRow {
+			rows = append(rows, nil)
+		}
+		rows[len(rows)-1] = append(rows[len(rows)-1], interact.Choice{Label: label, Value: strconv.Itoa(i)})
+	}
+	return rows
+}
+
+// announcedRow is how many buttons a row has.
+const announcedRow = 3
+
+// handlePress undoes what a line says.
+func (a *announcer) handlePress(ctx context.Context, press interact.Press) (interact.Result, error) {
+	if press.Expired {
+		return interact.Result{Text: press.Card.Text}, nil
+	}
+	lines, err := decodeAnnounced(press.Card)
+	if err != nil {
+		return interact.Result{}, err
+	}
+	i, err := strconv.Atoi(press.Choice)
+	if err != nil || i < 0 || i >= len(lines) || lines[i].Undo == nil {
+		return interact.Result{}, fmt.Errorf("the value %q of a button of an announcement is unknown", press.Choice)
+	}
+	line := &lines[i]
+	if !a.now().Before(line.Until) {
+		return interact.Result{Toast: announcementOver}, nil
+	}
+	tool, known := a.tools().Tool(line.Tool)
+	if !known || tool.Undo == nil {
+		return interact.Result{Toast: announcementGone}, nil
+	}
+	if err := tool.Undo(ctx, press.Scope, line.Undo); err != nil {
+		if refused, is := errors.AsType[*toolgroups.Error](err); is {
+			return interact.Result{Toast: refused.Message}, nil
+		}
+		return interact.Result{}, err
+	}
+	if !press.Direct || tool.Role >= toolgroups.RoleAdmin {
+		if err := press.Author.Record(ctx, "undo", line.Tool); err != nil {
+			return interact.Result{}, err
+		}
+	}
+	line.Undone = undoneWords[line.Label]
+	toast := strings.ToUpper(line.Undone[:1]) + line.Undone[1:] + "."
+	if !press.Direct {
+		line.Undone += " by " + press.UserName
+	}
+	data, err := json.Marshal(lines)
+	choices := announcedButtons(lines)
+	result := interact.Result{Toast: toast, Text: announcedText(lines), Data: data, Choices: choices, Close: len(choices) == 0}
+	if !press.Direct {
+		result.AlsoQuoted = append(press.Card.AlsoQuoted, press.User)
+	}
+	return result, err
+}
+
+// undoneWords say that an announcement is undone, by the label of its button.
+var undoneWords = map[string]string{toolgroups.LabelUndo: "undone", toolgroups.LabelCancel: "cancelled", toolgroups.LabelStop: "stopped"}

@@ -1,0 +1,275 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
+	"oneclaw/storage"
+	"oneclaw/toolgroups"
+)
+
+// scripted is a model that makes the calls in the lines of its question, "call NAME ARGUMENTS", in one reply,
+// and then does what the last line says: "say TEXT", "fail", or "hang" until the turn is stopped.
+type scripted struct{}
+
+func (scripted) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	at := 0
+	for i, m := range req.Messages {
+		if m.Role == agent.RoleUser {
+			at = i
+		}
+	}
+	var calls []agent.Call
+	end := "say done"
+	for line := range strings.Lines(req.Messages[at].Text) {
+		line = strings.TrimSpace(line)
+		if rest, is := strings.CutPrefix(line, "call "); is {
+			name, args, _ := strings.Cut(rest, " ")
+			calls = append(calls, agent.Call{ID: fmt.Sprint("c", len(calls)), Name: name, Arguments: args})
+		} else {
+			end = line
+		}
+	}
+	if len(calls) > 0 && at == len(req.Messages)-1 {
+		return agent.Reply{Calls: calls}, nil
+	}
+	switch verb, text, _ := strings.Cut(end, " "); verb {
+	case "fail":
+		return agent.Reply{}, &agent.ModelError{Kind: agent.KindRejected, Err: errors.New("no model")}
+	case "hang":
+		<-ctx.Done()
+		return agent.Reply{}, context.Cause(ctx)
+	default:
+		return agent.Reply{Text: text}, nil
+	}
+}
+
+// notebook has the tool "note", which announces what it notes, "erase" which waits for approval, and
+// "look", which only reads.
+type notebook struct {
+	mu    sync.Mutex
+	notes []string
+	tools *toolgroups.Registry
+}
+
+func (n *notebook) list() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.notes)
+}
+
+type noteArgs struct{ Text string }
+
+func (n *notebook) note(_ context.Context, call toolgroups.Call, in noteArgs) (toolgroups.Result, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Contains(n.notes, in.Text) { // the call can be repeated
+		n.notes = append(n.notes, in.Text)
+	}
+	return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I noted *" + in.Text + "*.", Undo: toolgroups.UndoData([]string{call.User, in.Text})}}}, nil
+}
+
+func (n *notebook) undo(_ context.Context, scope toolgroups.Scope, data json.RawMessage) error {
+	var of []string
+	if err := json.Unmarshal(data, &of); err != nil {
+		return err
+	}
+	if scope.User != of[0] && scope.Role < toolgroups.RoleAdmin {
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Only the author may.")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes = slices.DeleteFunc(n.notes, func(note string) bool { return note == of[1] })
+	return nil
+}
+
+// noteHarness is a harness whose model writes into a notebook.
+func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *notebook) {
+	t.Helper()
+	n := &notebook{}
+	object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+	silent := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("ok") }
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+		{Name: "note", Description: "Note.", Parameters: object, Repeatable: true, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
+		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent},
+		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},
+	}, Groups: []toolgroups.Group{{Name: "config", Role: toolgroups.RoleAdmin}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.tools = reg
+	return newHarness(t, nil, append([]func(*bridge.Config){func(c *bridge.Config) {
+		c.Turns.Agent, c.Turns.Tools, c.Turns.SeparateTurns = agent.New(agent.Config{Model: scripted{}}), func() *toolgroups.Registry { return reg }, true
+		c.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+			if tool.Effect == toolgroups.Consequential {
+				return interact.Policy{}
+			}
+			return interact.Policy{Rule: interact.Allow}
+		}
+	}}, change...)...), n
+}
+
+// However a turn ends, one line below its answer says what its calls have left behind, and a button undoes
+// it once.
+func TestWhatCallsLeaveBehindIsAnnouncedHoweverTheTurnEnds(t *testing.T) {
+	t.Parallel()
+	quiet := task("a.1", "Watch", "call note {\"text\":\"one\"}\nsay NO_REPLY")
+	quiet.Trigger.Quiet = true
+	quiet.Trigger.Uses = []string{"note"}
+	for name, c := range map[string]struct {
+		begin func(r *harness)
+		then  string // an answer that comes first, if any
+	}{
+		"an answer that does not tell": {func(r *harness) { r.accept(direct("1", "call note {\"text\":\"one\"}\nsay Fine weather.")) }, "Fine weather."},
+		"a failure":                    {func(r *harness) { r.accept(direct("1", "call note {\"text\":\"one\"}\nfail")) }, "model"},
+		"a stop": {func(r *harness) {
+			r.accept(direct("1", "call note {\"text\":\"one\"}\nhang"))
+			synctest.Wait()
+			r.accept(direct("2", "/stop"))
+		}, ""},
+		"a silent run": {func(r *harness) { r.submit(quiet) }, ""},
+		"a wait for approval": {func(r *harness) {
+			r.accept(direct("1", "call note {\"text\":\"one\"}\ncall erase {\"text\":\"x\"}"))
+		}, "erase"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, n := noteHarness(t)
+				c.begin(r)
+				card := r.platform.one(t, "I noted")
+				if card.text != `I noted \*one\*.` || len(card.buttons) != 1 || card.buttons[0][0].Label != "Undo" {
+					t.Errorf("the line is %q with %+v", card.text, card.buttons)
+				}
+				if all := r.platform.shown(); c.then != "" && !strings.Contains(all[0].text, c.then) {
+					t.Errorf("shown are %q", texts(all))
+				}
+				r.accept(pressOn(card, "p1", "1", card.button(t, "Undo")), pressOn(card, "p2", "1", card.button(t, "Undo")))
+				r.platform.until(t, "undone", has(`I noted \*one\*. – **undone**`))
+				if got := []string{r.platform.toast(t, "p1"), r.platform.toast(t, "p2")}; got[0] != "Undone." || got[1] != "This has already been decided." {
+					t.Errorf("told %q", got)
+				}
+				if notes := n.list(); len(notes) != 0 {
+					t.Errorf("left are %q", notes)
+				}
+				r.stop()
+				if k := strings.Count(strings.Join(r.platform.texts(), "\n"), "I noted"); k != 1 {
+					t.Errorf("announced %d times: %q", k, r.platform.texts())
+				}
+			})
+		})
+	}
+}
+
+// A wait for approval is announced at once, and what comes after it below the answer.
+func TestWhatComesAfterAWaitIsAnnouncedToo(t *testing.T) {
+	t.Parallel()
+	r, n := noteHarness(t)
+	r.accept(direct("1", "call note {\"text\":\"one\"}\ncall erase {\"text\":\"x\"}"))
+	r.platform.one(t, "I noted")
+	r.restart()
+	card := r.platform.one(t, "erase")
+	r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
+	r.platform.one(t, "done")
+	r.nothingOpen()
+	if k := strings.Count(strings.Join(r.platform.texts(), "\n"), "I noted"); k != 1 || len(n.list()) != 1 {
+		t.Errorf("announced %d times: %q", k, r.platform.texts())
+	}
+}
+
+// Several announcements of a turn share a card, each with its own button; very many get another card.
+func TestSeveralAnnouncementsShareACard(t *testing.T) {
+	t.Parallel()
+	r, n := noteHarness(t)
+	var calls strings.Builder
+	for i := range 17 {
+		fmt.Fprintf(&calls, "call note {\"text\":\"n%d\"}\n", i+1)
+	}
+	r.accept(direct("1", calls.String()))
+	card := r.platform.one(t, "1\\. I noted")
+	if lines := strings.Split(card.text, "\n\n"); len(lines) != 15 || len(slices.Concat(card.buttons...)) != 15 {
+		t.Errorf("%d lines and buttons %+v", len(lines), card.buttons)
+	}
+	r.platform.until(t, "a second card", func(all []sent) bool {
+		return slices.ContainsFunc(all, func(s sent) bool { return len(slices.Concat(s.buttons...)) == 2 })
+	})
+	r.accept(pressOn(card, "p1", "1", card.button(t, "Undo 2")))
+	r.platform.until(t, "undone", func(all []sent) bool {
+		return slices.ContainsFunc(all, func(s sent) bool { return s.id == card.id && len(slices.Concat(s.buttons...)) == 14 })
+	})
+	if notes := n.list(); len(notes) != 16 {
+		t.Errorf("left are %q", notes)
+	}
+}
+
+// Only the owner of a thing, or an administrator, undoes it; the audit log says who did.
+func TestOthersCannotUndoInASharedChat(t *testing.T) {
+	t.Parallel()
+	r, n := noteHarness(t, func(c *bridge.Config) { c.Access.Admins = []string{"fake:9"} })
+	r.accept(group("1", "1", "call note {\"text\":\"one\"}"))
+	card := r.platform.one(t, "I noted")
+	r.accept(pressOn(card, "p1", "2", card.button(t, "Undo")))
+	if got := r.platform.toast(t, "p1"); got != "Only the author may." || len(n.list()) != 1 {
+		t.Errorf("another member was told %q, left are %q", got, n.list())
+	}
+	r.accept(pressOn(card, "p2", "9", card.button(t, "Undo")))
+	r.platform.until(t, "undone", has("– **undone by Ann**"))
+	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
+	if err != nil || !slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.Action == "undo" && e.By == "fake:9" && e.About == "note" }) {
+		t.Errorf("the audit log has %+v, %v", entries, err)
+	}
+}
+
+// A kill at any step of a turn leaves one announcement.
+func TestACrashAtAnyStepOfAnAnnouncement(t *testing.T) {
+	t.Parallel()
+	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
+		synctest.Test(t, func(t *testing.T) {
+			life.dead = make(chan struct{}) // of this bubble
+			r, _ := noteHarness(t)
+			r.stop()
+			store, p := r.cfg.Store, r.platform
+			r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{p, life}}
+			var accepted sync.WaitGroup
+			for _, whole := range []bool{false, true} {
+				if whole {
+					r.stop()
+					r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{p}
+				}
+				r.start()
+				accepted.Go(func() { _ = r.bridge.Accept(t.Context(), direct("1", "call note {\"text\":\"one\"}")) })
+				pass(t, 90)
+				accepted.Wait()
+			}
+			r.stop()
+			for e, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
+				t.Errorf("still open: %s (%v)", e.Value, err)
+			}
+			lines, marked := 0, 0
+			for _, s := range p.shown() {
+				switch {
+				case !strings.Contains(s.text, "I noted"):
+				case s.repeat:
+					marked++
+				default:
+					lines++
+				}
+			}
+			if lines > 1 || marked > 1 || lines+marked == 0 {
+				t.Errorf("%d lines, %d marked copies: %q", lines, marked, p.texts())
+			}
+		})
+	})
+}

@@ -1,0 +1,80 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
+	"oneclaw/toolgroups"
+)
+
+// Announcement is an announcement with the name of its tool.
+type Announcement struct {
+	toolgroups.Announcement
+	Tool string
+}
+
+// noteAnnounced records that a stored message of a job's turn has announcements, so that the end of other
+// turns need not read the log.
+func noteAnnounced(j *queue.Run, messages ...agent.Message) {
+	if slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Announced) > 0 }) {
+		WorkOf(j).announced = true
+	}
+}
+
+// Announced returns the announcements of a job's turn, in the order of the calls' results, however far the
+// turn has come. It reads them from the log, so that those from before a crash are included.
+func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, error) {
+	if !WorkOf(j).announced && !j.Found { // a turn of an earlier run may have any
+		return nil, nil
+	}
+	turn, err := t.storedTurn(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	var all []Announcement
+	for _, m := range turn {
+		for _, one := range m.Announced {
+			all = append(all, Announcement{one, m.Tool})
+		}
+	}
+	return all, nil
+}
+
+// maxClockSkew is how far the clocks of two processes may differ.
+const maxClockSkew = time.Hour
+
+// storedTurn returns the stored messages of a job's turn; none if it never began. Unlike
+// [conversation.History.Turn], it finds a turn behind which others have begun.
+func (t *Runner) storedTurn(ctx context.Context, j *queue.Run) ([]agent.Message, error) {
+	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
+	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
+		return nil, err
+	}
+	log := session.AtGeneration(WorkOf(j).Generation).Log()
+	var turn []agent.Message
+	for m, err := range conversation.RecentMessages(ctx, t.cfg.Store, log) {
+		if queue.IsDamaged(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a turn in %s: %w", log, err)
+		}
+		switch turn = append(turn, m); {
+		case m.Ref == j.Key():
+			slices.Reverse(turn)
+			return turn, nil
+		case m.Ref != "":
+			turn = turn[:0] // these belong to a later turn
+			if m.Time.Before(j.Accepted.Add(-maxClockSkew)) {
+				return nil, nil
+			}
+		}
+	}
+	return nil, nil
+}

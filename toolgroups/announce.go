@@ -1,0 +1,41 @@
+package toolgroups
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Announcement says what a call has left behind for later: a schedule, an agent, a fact that was replaced.
+// The program shows it below the answer of the turn, whatever the model says and however the turn ends.
+type Announcement struct {
+	// Text is plain text on one line.
+	Text string `json:"text"`
+	// Undo, if not nil, is passed to the tool's [Tool.Undo] when a user presses the button.
+	Undo json.RawMessage `json:"undo,omitempty"`
+	// Label is the text of the button; empty means [LabelUndo].
+	Label string `json:"label,omitempty"`
+	// For is how long the button works; 0 means [UndoTime].
+	For time.Duration `json:"for,omitempty"`
+	// Quotes are the users, platform:id, whose words Text or Undo hold, besides the requester.
+	Quotes []string `json:"quotes,omitempty"`
+}
+
+// Labels of the button of an [Announcement].
+const (
+	LabelUndo   = "Undo"
+	LabelCancel = "Cancel"
+	LabelStop   = "Stop"
+)
+
+// UndoTime is how long the button of an [Announcement] works by default.
+const UndoTime = 24 * time.Hour
+
+// UndoData encodes the data of [Announcement.Undo]. Data that cannot be encoded leaves the announcement
+// without a button.
+func UndoData(data any) json.RawMessage {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return nil
+	}
+	return encoded
+}
