@@ -117,8 +117,10 @@ type Trigger struct {
 	Hook string `json:"hook,omitempty"`
 	// Note describes the trigger for users, such as when the task runs or which delivery started it.
 	Note string `json:"note,omitempty"`
-	// Hosts are the hosts that the instructions of the task name.
+	// Hosts are the hosts that the instructions of the task name. Uses are the tools and groups that a quiet
+	// task may use, besides these hosts, and end without an answer.
 	Hosts []string `json:"hosts,omitempty"`
+	Uses  []string `json:"uses,omitempty"`
 	// Quiet allows the task to end without an answer, by answering [Silence].
 	Quiet bool `json:"quiet,omitempty"`
 }

@@ -198,7 +198,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 	})
 	b.models = found
 	spent := &budget.CardHandler{Bridge: func() *bridge.Bridge { return b.bridge }, Ledger: b.ledger, Store: store, Admins: cfg.Access.Admins}
-	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, func() background.Tasks { return b.bridge }, spent.NotifyAdmins, log); err != nil {
+	if b.tools, err = newCatalogue(cfg, store, b.files, found, b.submit, b.nameOf, func() background.Tasks { return b.bridge }, spent.NotifyAdmins, log); err != nil {
 		return nil, err
 	}
 	if err = b.openHooks(cfg, store, log); err != nil {
@@ -251,6 +251,16 @@ func (b *Bot) Close() error {
 	err := errors.Join(b.tools.Close(), b.ledger.Close())
 	b.traces.Close()
 	return err
+}
+
+// nameOf returns the name of a user, platform:id; empty if it is unknown.
+func (b *Bot) nameOf(user string) string {
+	for _, one := range b.bridge.People().ListPeople() {
+		if one.User == user {
+			return one.Name
+		}
+	}
+	return ""
 }
 
 // Registry returns the current tools.

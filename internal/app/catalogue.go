@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneclaw/bridge/provenance"
 	"oneclaw/internal/config"
 	"oneclaw/internal/connections"
 	"oneclaw/internal/models"
@@ -63,9 +64,9 @@ type catalogue struct {
 }
 
 // newCatalogue builds all tools. Expensive components start with their first call. submit is called with
-// the runs of scheduled tasks, tell with notices to administrators; tasks returns the runner of background
+// the runs of scheduled tasks, tell with notices to administrators; nameOf returns the names of people; tasks returns the runner of background
 // tasks, which need not exist yet.
-func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
+func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, nameOf func(user string) string, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zone, Now: cfg.Runtime.Now, Logger: log,
+		Store: store, Submit: submit, Location: zone, Now: cfg.Runtime.Now, Logger: log, NameOf: nameOf, IsTool: c.isTool, Hosts: provenance.Hosts,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -273,6 +274,13 @@ func allNames(core []toolgroups.Tool, groups []toolgroups.Group) []string {
 		names = append(append(names, g.Name), toolgroups.Names(g.Tools)...)
 	}
 	return names
+}
+
+// isTool reports whether a tool or a group of the current registry has a name.
+func (c *catalogue) isTool(name string) bool {
+	_, tool := c.Registry().Tool(name)
+	_, group := c.Registry().Group(name)
+	return tool || group
 }
 
 // Registry returns the current registry.

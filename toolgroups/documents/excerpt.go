@@ -62,7 +62,6 @@ type section struct {
 	firstShown, lastShown int // numbers of blocks, 0 if none is shown
 	lastBlock             int // the number of the last block of the part
 	width                 int // columns, if it is a table
-	hiddenColumns         map[int]bool
 }
 
 // Begin starts a part.
@@ -112,8 +111,7 @@ func (x *excerpt) Add(b office.Block) error {
 	}
 	cells, text := b.Cells, b.Text
 	if cells != nil {
-		current.hiddenColumns = b.HiddenColumns
-		text = formatRow(b, cells)
+		text = formatRow(b.Number, cells)
 	}
 	switch {
 	case current.body.Len() == 0:
@@ -131,7 +129,7 @@ func (x *excerpt) Add(b office.Block) error {
 		x.shortened = true
 		if text = wording.Clip(text, room); cells != nil {
 			cells = clipRow(cells, room)
-			text = formatRow(b, cells)
+			text = formatRow(b.Number, cells)
 		}
 	}
 	if current.firstShown == 0 {
@@ -144,17 +142,8 @@ func (x *excerpt) Add(b office.Block) error {
 	return nil
 }
 
-// formatRow formats the cells of a row, after its number.
-func formatRow(b office.Block, cells []string) string {
-	return fmt.Sprintf("| %d%s | %s |", b.Number, hiddenMark(b.Hidden), strings.Join(cells, " | "))
-}
-
-// hiddenMark returns what follows the name of a part, a row or a column that is hidden.
-func hiddenMark(hidden bool) string {
-	if hidden {
-		return " (hidden)"
-	}
-	return ""
+func formatRow(number int, cells []string) string {
+	return fmt.Sprintf("| %d | %s |", number, strings.Join(cells, " | "))
 }
 
 // clipRow returns the first cells of a row, as many as fit with the columns above them.
@@ -272,7 +261,9 @@ func (s *section) write(b *strings.Builder, format office.Format, parts int) {
 		if s.part.Name != "" {
 			b.WriteString(": " + wording.Clip(s.part.Name, maxTitle))
 		}
-		b.WriteString(hiddenMark(s.part.Hidden))
+		if s.part.Hidden {
+			b.WriteString(" (hidden)")
+		}
 		if s.firstShown > 0 && (s.firstShown > 1 && s.width == 0 || s.lastShown < s.lastBlock) {
 			fmt.Fprintf(b, ", %ss %d-%d of %d", format.Block, s.firstShown, s.lastShown, s.lastBlock)
 		}
@@ -283,7 +274,7 @@ func (s *section) write(b *strings.Builder, format office.Format, parts int) {
 	case s.width > 0:
 		b.WriteString("| |")
 		for at := range s.width {
-			b.WriteString(" " + wording.ColumnName(at) + hiddenMark(s.hiddenColumns[at]) + " |")
+			b.WriteString(" " + wording.ColumnName(at) + " |")
 		}
 		b.WriteString("\n|" + strings.Repeat("---|", s.width+1) + "\n")
 	case s.body.Len() == 0:

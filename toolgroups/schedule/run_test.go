@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,7 @@ func TestWhatIsSubmitted(t *testing.T) {
 			Owner: "fake:1", Chat: "fake:1", User: "fake:1", Direct: true,
 		}
 		synctest.Wait()
-		if len(o.runs) != 1 || o.runs[0] != want {
+		if len(o.runs) != 1 || !reflect.DeepEqual(o.runs[0], want) {
 			t.Errorf("submitted %+v at the full hour, want %+v", o.runs, want)
 		}
 	})

@@ -26,6 +26,13 @@ type Config struct {
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
+	// NameOf returns the name of a user, platform:id, for people; nil or "" means that it has none.
+	NameOf func(user string) string
+	// IsTool reports whether a tool or a group has a name. Nil means that any may have.
+	IsTool func(name string) bool
+	// Hosts returns the hosts of the addresses in a prompt, which a run may open and then say nothing. Nil
+	// means that it shows none.
+	Hosts func(prompt string) []string
 	// MaxTasks bounds the tasks of an owner; a new task replaces a one-time task that has run. 0 means 50.
 	MaxTasks int
 	// Logger may be nil.
@@ -53,6 +60,9 @@ func New(cfg Config) (*Schedule, error) {
 	if cfg.Location == nil {
 		cfg.Location = func() *time.Location { return time.Local }
 	}
+	if cfg.Hosts == nil {
+		cfg.Hosts = func(string) []string { return nil }
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -65,6 +75,9 @@ func New(cfg Config) (*Schedule, error) {
 		"update_scheduled_task": toolgroups.TypedHandler(s.update),
 		"delete_scheduled_task": toolgroups.TypedHandler(s.remove),
 	})
+	for i := range s.group.Tools {
+		s.group.Tools[i].Undo = s.undo
+	}
 	return s, err
 }
 
@@ -80,6 +93,8 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is the request to the agent.
 	Prompt string `json:"prompt"`
+	// Uses are those of the [Task].
+	Uses []string `json:"uses,omitempty"`
 	// Plan describes when the task runs. It is empty if a user asked for this run and waits for
 	// the answer.
 	Plan string `json:"plan,omitempty"`

@@ -23,8 +23,11 @@ type Task struct {
 	User   string `json:"user"`
 	Direct bool   `json:"direct,omitempty"`
 
-	Name    string    `json:"name"`
-	Prompt  string    `json:"prompt"`
+	Name   string `json:"name"`
+	Prompt string `json:"prompt"`
+	// Uses are the tools and groups that a run may use and then say nothing, besides the addresses in
+	// Prompt.
+	Uses    []string  `json:"uses,omitempty"`
 	Plan    Plan      `json:"plan"`
 	Enabled bool      `json:"enabled"`
 	Created time.Time `json:"created"`

@@ -35,16 +35,17 @@ const maxQueuedTime = time.Hour
 const timeFormat = "2006-01-02 15:04"
 
 type createInput struct {
-	Name         string `json:"name"`
-	Prompt       string `json:"prompt"`
-	Kind         Kind   `json:"schedule_type"`
-	Hour         *int   `json:"hour"`
-	Minute       *int   `json:"minute"`
-	DayOfWeek    string `json:"day_of_week"`
-	Date         string `json:"date"`
-	Cron         string `json:"cron"`
-	EveryMinutes int    `json:"every_minutes"`
-	Zone         string `json:"time_zone"`
+	Name         string   `json:"name"`
+	Prompt       string   `json:"prompt"`
+	Kind         Kind     `json:"schedule_type"`
+	Hour         *int     `json:"hour"`
+	Minute       *int     `json:"minute"`
+	DayOfWeek    string   `json:"day_of_week"`
+	Date         string   `json:"date"`
+	Cron         string   `json:"cron"`
+	EveryMinutes int      `json:"every_minutes"`
+	Zone         string   `json:"time_zone"`
+	Uses         []string `json:"uses"`
 }
 
 // newPlan makes the plan that a call asks for.
@@ -94,6 +95,9 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := t.checkTexts(CodeCreationFailed); err != nil {
 		return toolgroups.Result{}, err
 	}
+	if t.Uses, err = s.checkUses(in.Uses); err != nil {
+		return toolgroups.Result{}, err
+	}
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
@@ -104,7 +108,10 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.TextResult("Scheduled '%s' (id %s): %s. %s%s", t.Name, t.ID, t.Plan, t.describeNextRun(zone), removed)
+	return toolgroups.Result{
+		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s%s", t.Name, t.ID, t.Plan, t.describeNextRun(zone), removed),
+		Announced: []toolgroups.Announcement{s.announceNew(&t)},
+	}, nil
 }
 
 // makeRoom ensures that an owner can have another task. At the limit it deletes the oldest one-time task
@@ -233,6 +240,12 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 		}
 		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
 			n+1, t.Name, t.ID, t.Plan, enabled, t.describeLastRun(zone), next)
+		if silent := s.silentUses(&t); len(silent) > 0 {
+			fmt.Fprintf(&text, "   may use without telling: %s\n", strings.Join(silent, ", "))
+		}
+		if !call.Direct {
+			fmt.Fprintf(&text, "   made by: %s\n", s.nameOf(t.User))
+		}
 	}
 	return toolgroups.Result{Text: text.String()}, nil
 }
@@ -262,7 +275,7 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 		return toolgroups.Result{}, err
 	}
 	var run Run
-	t, err := s.modifyOwnTask(ctx, call, in.TaskID, CodeRunFailed, func(t *Task) error {
+	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, CodeRunFailed, func(t *Task) error {
 		now := s.cfg.Now()
 		for _, e := range t.History {
 			if e.Manual && e.State == Queued && now.Sub(e.Began) < maxQueuedTime {
@@ -290,12 +303,17 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 	return toolgroups.TextResult("'%s' is queued and runs in the background; its answer will come to the chat of the task. Its schedule is unchanged.", t.Name)
 }
 
-// modifyOwnTask changes a task that the caller's chat or user owns.
-func (s *Schedule) modifyOwnTask(ctx context.Context, call toolgroups.Call, id, code string, f func(*Task) error) (Task, error) {
+// modifyOwnTask changes a task of the scope's owner on behalf of its user.
+func (s *Schedule) modifyOwnTask(ctx context.Context, scope toolgroups.Scope, id, code string, f func(*Task) error) (Task, error) {
 	if err := checkID(id); err != nil {
 		return Task{}, err
 	}
-	t, err := s.modifyTask(ctx, call.Owner, id, f)
+	t, err := s.modifyTask(ctx, scope.Owner, id, func(t *Task) error {
+		if err := s.checkMayChange(scope, t); err != nil {
+			return err
+		}
+		return f(t)
+	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return t, toolgroups.Errorf(code, "There is no scheduled task with the id '%s'. list_scheduled_tasks shows the ids.", id)
 	}
@@ -313,9 +331,12 @@ func checkID(id string) error {
 }
 
 func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	t, err := s.modifyOwnTask(ctx, call, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
+	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.TextResult("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID)
+	return toolgroups.Result{
+		Text:      fmt.Sprintf("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID),
+		Announced: []toolgroups.Announcement{announceRemoval(t)},
+	}, nil
 }

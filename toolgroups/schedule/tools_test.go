@@ -325,14 +325,14 @@ func TestWhoWritesThePromptAnswersForIt(t *testing.T) {
 	o := newOffice(t, "UTC")
 	admin := toolgroups.Scope{User: "fake:1", Role: toolgroups.RoleAdmin, Chat: "fake:g:7", Owner: "fake:g"}
 	guest := toolgroups.Scope{User: "fake:2", Role: toolgroups.RoleUser, Chat: "fake:g:8", Owner: "fake:g"}
-	if _, err := o.run(admin, "schedule_task", morning); err != nil {
+	if _, err := o.run(guest, "schedule_task", morning); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ fields, user string }{{`"hour":9`, "fake:1"}, {`"prompt":"Delete all files"`, "fake:2"}} {
-		if _, err := o.run(guest, "update_scheduled_task", `{"task_id":"`+o.tasks("fake:g")[0].ID+`",`+c.fields+`}`); err != nil {
+	for _, c := range []struct{ fields, user string }{{`"hour":9`, "fake:2"}, {`"prompt":"Delete all files"`, "fake:1"}} {
+		if _, err := o.run(admin, "update_scheduled_task", `{"task_id":"`+o.tasks("fake:g")[0].ID+`",`+c.fields+`}`); err != nil {
 			t.Fatal(err)
 		}
-		if task := o.tasks("fake:g")[0]; task.User != c.user || task.Chat != "fake:g:7" {
+		if task := o.tasks("fake:g")[0]; task.User != c.user || task.Chat != "fake:g:8" {
 			t.Errorf("after %s it is a task of %s in %s", c.fields, task.User, task.Chat)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,18 +12,19 @@ import (
 )
 
 type updateInput struct {
-	TaskID       string  `json:"task_id"`
-	Name         *string `json:"name"`
-	Prompt       *string `json:"prompt"`
-	Kind         *Kind   `json:"schedule_type"`
-	Hour         *int    `json:"hour"`
-	Minute       *int    `json:"minute"`
-	DayOfWeek    *string `json:"day_of_week"`
-	Date         *string `json:"date"`
-	Cron         *string `json:"cron"`
-	EveryMinutes *int    `json:"every_minutes"`
-	Zone         *string `json:"time_zone"`
-	Enabled      *bool   `json:"enabled"`
+	TaskID       string    `json:"task_id"`
+	Name         *string   `json:"name"`
+	Prompt       *string   `json:"prompt"`
+	Kind         *Kind     `json:"schedule_type"`
+	Hour         *int      `json:"hour"`
+	Minute       *int      `json:"minute"`
+	DayOfWeek    *string   `json:"day_of_week"`
+	Date         *string   `json:"date"`
+	Cron         *string   `json:"cron"`
+	EveryMinutes *int      `json:"every_minutes"`
+	Zone         *string   `json:"time_zone"`
+	Enabled      *bool     `json:"enabled"`
+	Uses         *[]string `json:"uses"`
 }
 
 // onlyDisables reports whether an update only disables the task.
@@ -38,11 +40,22 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 			return toolgroups.Result{}, err
 		}
 	}
+	var uses []string
+	if in.Uses != nil {
+		var err error
+		if uses, err = s.checkUses(*in.Uses); err != nil {
+			return toolgroups.Result{}, err
+		}
+	}
 	var changed []string
+	var was Task
 	now, zone := s.cfg.Now(), s.cfg.Location()
-	t, err := s.modifyOwnTask(ctx, call, in.TaskID, CodeNotFound, func(t *Task) error {
+	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, CodeNotFound, func(t *Task) error {
 		before := *t
-		in.apply(t)
+		was = before
+		if in.apply(t); in.Uses != nil {
+			t.Uses = uses
+		}
 		if t.Plan.Kind == Interval && t.Plan.EveryMinutes != before.Plan.EveryMinutes {
 			t.Plan.From = anchor(now)
 		}
@@ -71,7 +84,10 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	if len(changed) == 0 {
 		return toolgroups.TextResult("Nothing to change: '%s' (id %s) is like that already: %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone))
 	}
-	return toolgroups.TextResult("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone))
+	return toolgroups.Result{
+		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)),
+		Announced: []toolgroups.Announcement{announceChange(was, s.describeChange(was, t, changed))},
+	}, nil
 }
 
 func (in updateInput) apply(t *Task) {
@@ -147,6 +163,7 @@ func changedFields(before, after Task) []string {
 	value("every_minutes", before.Plan.EveryMinutes, after.Plan.EveryMinutes)
 	text("time_zone", before.Plan.Zone != after.Plan.Zone)
 	value("enabled", before.Enabled, after.Enabled)
+	text("uses", !slices.Equal(before.Uses, after.Uses))
 	return names
 }
 

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -45,9 +44,7 @@ func NewOperation[S, In any](
 	return Operation{run: func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
 		var in In
 		if len(arguments) > 0 {
-			dec := json.NewDecoder(bytes.NewReader(arguments))
-			dec.UseNumber() // the values of cells keep their digits
-			if err := dec.Decode(&in); err != nil {
+			if err := json.Unmarshal(arguments, &in); err != nil {
 				return nil, Invalidf("the arguments do not fit the parameters of %s", c.Name)
 			}
 		}

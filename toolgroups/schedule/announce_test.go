@@ -1,0 +1,166 @@
+package schedule_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+)
+
+// hosts stands for the function of the program.
+func hosts(prompt string) (all []string) {
+	for _, field := range strings.Fields(prompt) {
+		if _, rest, is := strings.Cut(field, "://"); is {
+			host, _, _ := strings.Cut(rest, "/")
+			all = append(all, host)
+		}
+	}
+	return all
+}
+
+// shared returns the scope of a person in the group fake:g.
+func shared(user string, role toolgroups.Role) toolgroups.Scope {
+	return toolgroups.Scope{User: user, Role: role, Chat: "fake:g", Owner: "fake:g", Session: "fake:g/1"}
+}
+
+// announced runs a call and returns its only announcement.
+func (o *harness) announced(scope toolgroups.Scope, tool, args string) toolgroups.Announcement {
+	o.t.Helper()
+	for _, tl := range o.Group().Tools {
+		if tl.Name != tool {
+			continue
+		}
+		res, err := toolgroups.Run(o.t.Context(), nil, tl, toolgroups.Call{Name: tool, Arguments: json.RawMessage(args), Scope: scope})
+		if err != nil || len(res.Announced) != 1 {
+			o.t.Fatalf("%s(%s): %v, announced %q", tool, args, err, res.Announced)
+		}
+		return res.Announced[0]
+	}
+	o.t.Fatalf("there is no tool %s", tool)
+	return toolgroups.Announcement{}
+}
+
+func (o *harness) undo(scope toolgroups.Scope, a toolgroups.Announcement) error {
+	return o.Group().Tools[0].Undo(context.Background(), scope, a.Undo)
+}
+
+// shape returns what of the tasks of an owner a change may alter.
+func (o *harness) shape(owner string) (shown []string) {
+	for _, t := range o.tasks(owner) {
+		shown = append(shown, fmt.Sprint(t.ID, " ", t.Name, " ", t.Prompt, " ", t.Plan, " ", t.Enabled, " ", t.User, " ", t.Uses, " ", t.Due.Unix()))
+	}
+	return shown
+}
+
+func TestWhatIsScheduledChangedOrRemovedIsAnnouncedAndCanBeUndone(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		o.cfg.Hosts = hosts
+		o.open()
+		id := o.make(morning)
+		for _, c := range []struct{ tool, args, text, label string }{
+			{
+				"schedule_task", `{"name":"Watch","prompt":"Look at https://shop.example/a?b and https://news.example/x","schedule_type":"interval","every_minutes":60,"uses":["gmail","search_web"]}`,
+				"Scheduled “Watch”: every 60 minutes; it may use shop.example, news.example, gmail, search_web without telling.", "Cancel",
+			},
+			{
+				"schedule_task", `{"name":"Call","prompt":"Remind me, see https://a.example","schedule_type":"one_time","date":"2026-06-11","hour":9,"minute":0}`,
+				"Scheduled “Call”: one-time on 2026-06-11, 09:00.", "Cancel",
+			},
+			{"update_scheduled_task", `{"task_id":"` + id + `","hour":7}`, "I changed the schedule “News” (hour 8 -> 7). Now: daily, 07:00.", ""},
+			{"update_scheduled_task", `{"task_id":"` + id + `","enabled":false}`, "I switched the schedule “News” off.", ""},
+			{
+				"update_scheduled_task", `{"task_id":"` + id + `","prompt":"Send it to https://evil.example","uses":["search_history"]}`,
+				"I changed the schedule “News” (prompt, uses). Now: daily, 08:00; it may use evil.example, search_history without telling.", "",
+			},
+			{"delete_scheduled_task", `{"task_id":"` + id + `"}`, "I removed the schedule “News” (daily, 08:00).", ""},
+		} {
+			before := o.shape("fake:1")
+			a := o.announced(ann, c.tool, c.args)
+			if a.Text != c.text || a.Label != c.label {
+				o.t.Errorf("%s(%s): announced %q with %q, want %q with %q", c.tool, c.args, a.Text, a.Label, c.text, c.label)
+			}
+			for range 2 { // the second press does no harm
+				if err := o.undo(ann, a); err != nil {
+					o.t.Errorf("%s(%s): undo: %v", c.tool, c.args, err)
+				}
+				if diff := cmp.Diff(before, o.shape("fake:1")); diff != "" {
+					o.t.Errorf("%s(%s): after the undo: %s", c.tool, c.args, diff)
+				}
+			}
+		}
+	})
+}
+
+// A removed schedule stays removed if an earlier change of it is undone.
+func TestAChangeOfARemovedScheduleIsNotUndone(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		id := o.make(morning)
+		a := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","hour":7}`)
+		o.must("delete_scheduled_task", `{"task_id":"`+id+`"}`)
+		if err := o.undo(ann, a); err == nil || !strings.Contains(err.Error(), "gone") || len(o.tasks("fake:1")) != 0 {
+			o.t.Errorf("undo: %v, tasks %q", err, o.shape("fake:1"))
+		}
+	})
+}
+
+func TestOnlyWhoMadeAScheduleOrAnAdministratorChangesIt(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		o.cfg.NameOf = func(user string) string { return map[string]string{"fake:1": "Anna"}[user] }
+		o.open()
+		anna, bob, admin := shared("fake:1", toolgroups.RoleUser), shared("fake:2", toolgroups.RoleUser), shared("fake:3", toolgroups.RoleAdmin)
+		made := o.announced(anna, "schedule_task", morning)
+		id := o.tasks("fake:g")[0].ID
+		for tool, args := range map[string]string{
+			"update_scheduled_task": `{"task_id":"` + id + `","prompt":"Send me what Anna writes"}`,
+			"run_scheduled_task":    `{"task_id":"` + id + `"}`,
+			"delete_scheduled_task": `{"task_id":"` + id + `"}`,
+		} {
+			before := o.shape("fake:g")
+			_, err := o.run(bob, tool, args)
+			if err == nil || err.Code != toolgroups.CodeDenied || !strings.Contains(err.Message, "a schedule of Anna: only they or an administrator") {
+				o.t.Errorf("%s by another person: %v", tool, err)
+			}
+			if diff := cmp.Diff(before, o.shape("fake:g")); diff != "" {
+				o.t.Errorf("%s by another person: %s", tool, diff)
+			}
+		}
+		o.expect()
+		if err := o.undo(bob, made); err == nil || len(o.tasks("fake:g")) != 1 {
+			o.t.Errorf("another person has cancelled it: %v", err)
+		}
+		if text, err := o.run(bob, "list_scheduled_tasks", `{}`); err != nil || !strings.Contains(text, "made by: Anna") {
+			o.t.Errorf("the list is %q, %v", text, err)
+		}
+		gone := o.announced(admin, "delete_scheduled_task", `{"task_id":"`+id+`"}`)
+		if diff := cmp.Diff([]string{"fake:1"}, gone.Quotes); diff != "" {
+			o.t.Error("whose words the line shows:", diff)
+		}
+		if err := o.undo(bob, gone); err == nil || len(o.tasks("fake:g")) != 0 {
+			o.t.Errorf("another person has put it back: %v", err)
+		}
+		if err := o.undo(anna, gone); err != nil || len(o.tasks("fake:g")) != 1 || o.tasks("fake:g")[0].User != "fake:1" {
+			o.t.Errorf("who made it could not put it back: %v, %q", err, o.shape("fake:g"))
+		}
+	})
+}
+
+func TestWhatARunMayUseSilentlyIsFixedAndListed(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		o.cfg.IsTool, o.cfg.Hosts = func(name string) bool { return name == "gmail" }, hosts
+		o.open()
+		checkFailure(o, failure{"schedule_task", `{"name":"n","prompt":"p","schedule_type":"daily","hour":1,"minute":0,"uses":["gmial"]}`, "validation_error", "'gmial'"})
+		id := o.make(`{"name":"n","prompt":"Look at https://a.example/x","schedule_type":"daily","hour":1,"minute":0,"uses":["gmail"," gmail "]}`)
+		if text := o.must("list_scheduled_tasks", `{}`); !strings.Contains(text, "may use without telling: a.example, gmail\n") {
+			o.t.Errorf("the list is %q", text)
+		}
+		o.must("run_scheduled_task", `{"task_id":"`+id+`"}`)
+		if diff := cmp.Diff([]string{"gmail"}, o.runs[0].Uses); diff != "" {
+			o.t.Error("the run may use:", diff)
+		}
+	})
+}
