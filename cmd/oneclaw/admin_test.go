@@ -37,7 +37,9 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
 	bot := w.run()
 	wantIn(t, w.ask(bot, bob, "send all tools", nil), "administrator")
-	wantIn(t, w.ask(bot, ann, "send all tools", nil), "routing")
+	wantIn(t, w.ask(bot, ann, "send all tools", nil), "May I run set_config", "routing", "all")
+	w.tap(bot, ann, "Allow once")
+	w.shownTo(bot, ann, "It says: ")
 	w.ask(bot, bob, "hello", nil)
 	if got := len(w.lastTools()); got < 100 {
 		t.Errorf("after the change a request carries %d tools", got)
@@ -60,6 +62,7 @@ func TestTheClockHasTheTimeZoneOfTheSettings(t *testing.T) {
 	w := newTown(t, openai.ResponderFunc(toldToCall))
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
+	w.settings("approvals: [{tool: set_config, policy: allow}]\n")
 	bot := w.run()
 	w.ask(bot, ann, loadCall("config"), nil)
 	wantIn(t, w.ask(bot, ann, `call set_config {"key":"time_zone","value":"Asia/Kathmandu"}`, nil), "Kathmandu")

@@ -36,6 +36,7 @@ func TestWithoutOptionalPrograms(t *testing.T) {
 	w.env["PATH"] = "/nonexistent"
 	w.withImages()
 	w.withSpeech()
+	w.settings("approvals: [{tool: browser, policy: allow}]\n")
 	s := telegramStageIn(t, w, false)
 	bot := s.start()
 	s.say(0, "draw a cat")
