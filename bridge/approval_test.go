@@ -76,6 +76,7 @@ type workshop struct {
 	about string            // the description of exec
 	is    string            // the version of exec
 	role  toolgroups.Role   // who may use exec
+	fetch bool              // webfetch declares that it fetches addresses
 	mu    sync.Mutex
 	ran   []string
 	look  func()        // what get_current_time does
@@ -124,7 +125,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 			},
 		},
 		{
-			Name: "webfetch", Description: "Read a page.", Effect: toolgroups.ReadOnly, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true},
+			Name: "webfetch", Description: "Read a page.", Effect: toolgroups.ReadOnly, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true}, Fetches: w.fetch,
 			Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"},"max_length":{"type":"integer"}},"required":["url"]}`),
 			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 				return toolgroups.TextResult("read %s", string(call.Arguments))

@@ -210,7 +210,7 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 	}
-	if r.Direct && !r.mayAllow(call.User, call.Role) {
+	if r.Direct && !r.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return deny("only an administrator could approve it, and there is none in this chat")
 	}
 	if tool.CheckReady != nil {

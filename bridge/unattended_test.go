@@ -1,0 +1,120 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneclaw/agent"
+	"oneclaw/bridge"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/interact"
+	"oneclaw/bridge/receipts"
+	"oneclaw/toolgroups"
+)
+
+// An administrator's schedule runs as an ordinary user: what needs an administrator asks in the chat, and
+// the press of one runs that one call. A webhook's run, and an ordinary user's, may not even ask.
+func TestAnUnattendedTurnHasNoAdministratorsRights(t *testing.T) {
+	allowAll := func(c *bridge.Config) {
+		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:1"}}
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+	}
+	schedule := task("a.1", "daily", "run once\nrun twice")
+	hook := task("a.1", "build", "run once")
+	hook.Trigger = receipts.Trigger{Hook: "builds"}
+	member := task("a.1", "mine", "run once")
+	member.User = "2"
+	for name, c := range map[string]struct {
+		submission bridge.Submission
+		cards      int
+		ran        string
+	}{
+		"a schedule":         {schedule, 2, "once"},
+		"a webhook":          {hook, 0, ""},
+		"an ordinary user's": {member, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &workshop{role: toolgroups.RoleAdmin}
+			r := w.guarded(t, allowAll)
+			r.submit(c.submission)
+			for i := range c.cards {
+				card := r.platform.wait(t, i+1)[i]
+				if !strings.Contains(card.text, "It is for the scheduled task daily.") || !strings.Contains(card.text, "An administrator can allow it") {
+					t.Errorf("card %q", card.text)
+				}
+				label := "Allow once"
+				if strings.Contains(card.text, "twice") {
+					label = "Deny"
+				}
+				r.accept(pressOn(card, fmt.Sprint("p", i), "1", card.button(t, label)))
+			}
+			all := r.platform.wait(t, c.cards+1)
+			if ran := strings.Join(w.commands(), " "); ran != c.ran {
+				t.Errorf("ran %q, want %q: %q", ran, c.ran, texts(all))
+			}
+		})
+	}
+}
+
+// A rule of the operator that names the tool lets it run, also unattended.
+func TestARuleThatNamesATheToolHoldsForUnattendedTurns(t *testing.T) {
+	w := &workshop{role: toolgroups.RoleAdmin}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Access.Admins = []string{"fake:1"}
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+			return interact.Policy{Rule: interact.Allow, ByName: true}
+		}
+	})
+	r.submit(task("a.1", "daily", "run once"))
+	r.platform.wait(t, 1)
+	if ran := w.commands(); len(ran) != 1 {
+		t.Errorf("ran %q", ran)
+	}
+}
+
+// composing is obedient, and puts addresses together when it is told to.
+type composing struct{ obedient }
+
+func (m composing) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
+	if last := req.Messages[len(req.Messages)-1]; last.Role != agent.RoleUser || last.Text != "compose" {
+		return m.obedient.Complete(ctx, req, onDelta)
+	}
+	for i, address := range []string{"https://c.example/?d=1", "https://d.example/?d=2", "https://known.example/?d=3"} {
+		reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprint("call_", i), Name: "webfetch", Arguments: fmt.Sprintf(`{"url":%q}`, address)})
+	}
+	return reply, nil
+}
+
+// All addresses of a reply that ask are on one card, which one press decides.
+func TestOneCardAsksAboutTheAddressesOfAReply(t *testing.T) {
+	w := &workshop{fetch: true}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		c.ApprovalHosts = []string{"known.example"}
+	})
+	r.accept(direct("1", `fetch {"url":"https://page.example/a"}`))
+	r.platform.wait(t, 1) // a page was read
+	r.accept(direct("2", strings.Join([]string{
+		`fetch {"url":"https://a.example/?d=1"}`, `fetch {"url":"https://b.example/?d=2"}`, `fetch {"url":"https://known.example/?d=3"}`,
+	}, "\n")+"\nlook at none of these: "))
+	if got := r.platform.wait(t, 2)[1]; got.buttons != nil {
+		t.Fatalf("what the person wrote asks: %q", got.text)
+	}
+	r.accept(direct("3", "compose"))
+	card := r.platform.wait(t, 3)[2]
+	for _, want := range []string{"**May I open these 2 addresses?**", "the page `https://b.example/?d=2`", "https://c.example/?d=1", "https://d.example/?d=2"} {
+		if !strings.Contains(card.text, want) {
+			t.Errorf("no %q on %q", want, card.text)
+		}
+	}
+	if card.offers("Allow this address pattern") {
+		t.Error("a card about several addresses offers a pattern")
+	}
+	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
+	if got := r.platform.wait(t, 4)[3].text; strings.Count(got, "read {") != 3 {
+		t.Errorf("answer %q", got)
+	}
+}
