@@ -17,12 +17,13 @@ import (
 
 // editHandler handles edits of messages.
 type editHandler struct {
-	workers  *workerRegistry
-	jobs     queue.Store
-	queue    *queue.Queue
-	inserter *inserter
-	cards    *interact.Cards
-	log      *slog.Logger
+	platforms map[string]chats.Platform
+	workers   *workerRegistry
+	jobs      queue.Store
+	queue     *queue.Queue
+	inserter  *inserter
+	cards     *interact.Cards
+	log       *slog.Logger
 }
 
 // handleEdit gives a waiting message its new text; handleLateEdit handles the other edits. A waiting job
@@ -54,6 +55,9 @@ func (e *editHandler) replaceWaiting(ctx context.Context, j, edited *queue.Run, 
 	if len(edit.Quoted) > 0 {
 		edited.Message.Quoted = edit.Quoted // the link in the new text is another
 	}
+	if e.editsFiles(edit) {
+		edited.Message.Files, edited.Message.Skipped = edit.Files, edit.Skipped
+	}
 	e.workers.setKind(edited)
 	err = e.jobs.Put(ctx, edited)
 	if errors.Is(err, storage.ErrConflict) {
@@ -67,7 +71,7 @@ func (e *editHandler) replaceWaiting(ctx context.Context, j, edited *queue.Run, 
 			return false, false, err
 		case known.LeaseToken != edited.LeaseToken:
 			return false, false, queue.ErrLost // the platform's redelivery reaches its owner
-		case known.Message.Text != text:
+		case known.Message.Text != text || e.changesFiles(edit, known.Receipt()):
 			return false, false, nil
 		}
 		edited.Rev = known.Rev
@@ -112,8 +116,8 @@ const (
 
 // isAnswered reports whether a turn that is over has an answer of which at least a part arrived. A turn that
 // ended with an incident has none, even if the incident came after a part was sent. Nor is the line about a
-// part that was refused an answer, nor the notice about a dead letter; that is the last part. The receipt of an answer is written later, that of a turn without
-// one before the next job runs.
+// part that was refused an answer, nor the notice about a dead letter; that is the last part. The receipt of an
+// answer is written later, that of a turn without one before the next job runs.
 func isAnswered(r *receipts.Receipt) bool {
 	parts := r.Answer.Parts
 	switch {
@@ -159,7 +163,8 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 	}
 	question, deep := e.workers.commands.deepQuestion(edit)
 	text := strings.TrimSpace(edit.Text)
-	if text == "" || strings.HasPrefix(text, "/") && !deep || deep && question == "" && len(edit.Files)+len(edit.Quoted) == 0 {
+	empty := text == "" && !e.changesFiles(edit, known)
+	if empty || strings.HasPrefix(text, "/") && !deep || deep && question == "" && len(edit.Files)+len(edit.Quoted) == 0 {
 		return nil
 	}
 	asked, err := e.findTurn(ctx, known)
@@ -172,7 +177,7 @@ func (e *editHandler) handleLateEdit(ctx context.Context, amendment *queue.Run, 
 		return nil // only other fields have changed
 	}
 	given := edit
-	given.ID, given.Kind, given.TargetID = mark+queue.Hash(edit.Text, edit.Time.String()), turn.KindEdited, known.Key()
+	given.ID, given.Kind, given.TargetID = mark+queue.Hash(append(refsOf(edit.Files), edit.Text, edit.Time.String())...), turn.KindEdited, known.Key()
 	if deep {
 		given.Text = question
 	}
@@ -224,7 +229,32 @@ func (e *editHandler) steerEdit(ctx context.Context, edit chats.Message) error {
 
 // isSame reports whether an edit has the same content as its message.
 func (e *editHandler) isSame(edit chats.Message, known, asked *receipts.Receipt, mark string) bool {
-	return known.OwnText() == edit.Text && !e.hasEdit(edit.Chat, asked, mark)
+	return known.OwnText() == edit.Text && !e.changesFiles(edit, known) && !e.hasEdit(edit.Chat, asked, mark)
+}
+
+// editsFiles reports whether an edit carries the files of its message.
+func (e *editHandler) editsFiles(edit chats.Message) bool {
+	_, is := e.platforms[edit.Chat.Platform].(chats.FileEditor)
+	return is
+}
+
+// changesFiles reports whether an edit replaces files of its message. The record of a message that was joined with
+// others has the files of all.
+func (e *editHandler) changesFiles(edit chats.Message, known *receipts.Receipt) bool {
+	if !e.editsFiles(edit) {
+		return false
+	}
+	before := refsOf(known.Message.Files)
+	added := func(ref string) bool { return !slices.Contains(before, ref) }
+	return slices.ContainsFunc(refsOf(edit.Files), added) || known.PieceCount == 0 && len(edit.Files) != len(before)
+}
+
+func refsOf(files []chats.Attachment) []string {
+	refs := make([]string, len(files))
+	for i, f := range files {
+		refs[i] = f.Ref
+	}
+	return refs
 }
 
 // isUnfurl reports whether an edit adds the preview of a link before the message is answered.

@@ -295,9 +295,6 @@ func (d *decoder) fillContents(u *decodedUpdate, msg *chats.Message) bool {
 		return false // live locations are edited all the time
 	}
 	msg.Files, msg.Skipped = m.attachments(u.raw)
-	if msg.Kind == chats.KindEdit {
-		msg.Skipped = nil
-	}
 	d.fillQuotes(m, msg)
 	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
 }

@@ -3,6 +3,7 @@ package telegram
 import (
 	"hash/maphash"
 	"slices"
+	"strconv"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -12,7 +13,7 @@ import (
 // maxSeenTexts bounds the texts in memory.
 const maxSeenTexts = 4096
 
-// seenTexts remembers the texts of messages, because Telegram also reports an edit when the preview of
+// seenTexts remembers the texts and files of messages, because Telegram also reports an edit when the preview of
 // a link appears. An edit of a forgotten message is passed on even if it changes nothing, which does no
 // harm.
 type seenTexts struct {
@@ -27,10 +28,22 @@ func newSeenTexts() seenTexts {
 }
 
 func (e *seenTexts) sum(m *chats.Message) (messageKey, uint64) {
-	return messageKey{m.Chat.ID, m.ID}, maphash.String(e.seed, m.Text)
+	var h maphash.Hash
+	h.SetSeed(e.seed)
+	for _, part := range append(refsOf(m.Files), m.Text) {
+		_, _ = h.WriteString(strconv.Itoa(len(part)) + " " + part) // never fails
+	}
+	return messageKey{m.Chat.ID, m.ID}, h.Sum64()
 }
 
-// dropUnchanged returns the events without the edits that change no text.
+func refsOf(files []chats.Attachment) (refs []string) {
+	for _, f := range files {
+		refs = append(refs, f.Ref)
+	}
+	return refs
+}
+
+// dropUnchanged returns the events without the edits that change neither text nor files.
 func (e *seenTexts) dropUnchanged(events []event) []event {
 	return slices.DeleteFunc(events, func(ev event) bool {
 		if ev.message == nil || ev.message.Kind != chats.KindEdit {

@@ -165,3 +165,35 @@ func TestPicturesReachTheModel(t *testing.T) {
 		t.Errorf("the model is asked %q", got)
 	}
 }
+
+// An edit carries the files of its message, and one that replaces only the file is no mere repeat.
+func TestAnEditCarriesTheFilesOfItsMessage(t *testing.T) {
+	s := newStage(t)
+	in := newInbox()
+	defer run(t, s.p, in)()
+	sent := s.say(t, s.ann, "look", &emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindPhoto, Data: []byte("a")}})
+	in.wait(t, atLeast(1))
+	for _, file := range []*emulator.Attachment{{Name: "b.txt", Data: []byte("b")}, {Name: "c.txt", Data: []byte("c")}, nil} {
+		if _, err := s.EditFile(s.ann, sent.Message, "look", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := in.wait(t, atLeast(4))
+	for i, want := range []string{"b.txt", "c.txt", ""} {
+		name, m := "", got[i+1]
+		if len(m.Files) == 1 {
+			name = m.Files[0].Name
+		}
+		if m.Kind != chats.KindEdit || m.Text != "look" || name != want {
+			t.Errorf("edit %d came as %+v, want the file %q", i+1, m, want)
+		}
+	}
+	if _, err := s.EditFile(s.ann, sent.Message, "look", nil); err != nil { // nothing has changed
+		t.Fatal(err)
+	}
+	last := s.say(t, s.ann, "that was it", nil)
+	s.until(t, func(st emulator.State) bool { return st.IsConfirmed(last.Update) })
+	if got := in.wait(t, atLeast(5)); len(got) != 5 || got[4].Text != "that was it" {
+		t.Errorf("accepted %+v", got[4:])
+	}
+}

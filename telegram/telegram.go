@@ -99,6 +99,7 @@ var (
 	_ chats.Acknowledger      = (*Platform)(nil)
 	_ chats.FileFetcher       = (*Platform)(nil)
 	_ chats.FileSender        = (*Platform)(nil)
+	_ chats.FileEditor        = (*Platform)(nil)
 	_ chats.VoiceSender       = (*Platform)(nil)
 	_ chats.AdminChecker      = (*Platform)(nil)
 	_ chats.CommandLister     = (*Platform)(nil)
@@ -158,6 +159,9 @@ func New(cfg Config) (*Platform, error) {
 
 // Name returns [Name].
 func (p *Platform) Name() string { return Name }
+
+// EditsFiles implements [chats.FileEditor].
+func (p *Platform) EditsFiles() {}
 
 // ReceivesExclusively implements [chats.ExclusiveReceiver]: of two pollers, Telegram refuses one.
 // Posted updates may reach any process.

@@ -84,6 +84,13 @@ type FileFetcher interface {
 	FetchFile(ctx context.Context, a Attachment, w io.Writer) error
 }
 
+// FileEditor is a platform whose messages of [KindEdit] carry the files of the message as they are now. On other
+// platforms an edit leaves the files as they were.
+type FileEditor interface {
+	// EditsFiles marks the platform. It does nothing.
+	EditsFiles()
+}
+
 // FileSender is a platform that can send files. On other platforms a line of the answer names the files.
 type FileSender interface {
 	// MaxFile returns the size limit of a file, in bytes.

@@ -174,6 +174,20 @@ func (p *people) SayAlbum(chatID, userID int64, caption string, items ...Attachm
 
 // Edit edits the text or caption of a user's message.
 func (p *people) Edit(chatID, messageID int64, text string) (Sent, error) {
+	return p.edit(chatID, messageID, func(c *chat, m *message) { p.world.revise(c, m, markup.NewText(text), nil) })
+}
+
+// EditFile replaces the file and the caption of a user's message. A nil file leaves a text.
+func (p *people) EditFile(chatID, messageID int64, text string, a *Attachment) (Sent, error) {
+	return p.edit(chatID, messageID, func(c *chat, m *message) {
+		if m.file = nil; a != nil {
+			m.file = p.world.files.add(cmp.Or(a.Kind, KindDocument), a.Name, a.MIME, slices.Clone(a.Data), a.Size)
+		}
+		p.world.revise(c, m, markup.NewText(text), nil)
+	})
+}
+
+func (p *people) edit(chatID, messageID int64, change func(c *chat, m *message)) (Sent, error) {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
 	c := p.world.chats[chatID]
@@ -184,7 +198,7 @@ func (p *people) Edit(chatID, messageID int64, text string) (Sent, error) {
 	if m.from.IsBot {
 		return Sent{}, errors.New("telegram emulator: users cannot edit messages of the bot")
 	}
-	p.world.revise(c, m, markup.NewText(text), nil)
+	change(c, m)
 	return p.notify(c, m, "edited_message"), nil
 }
 
