@@ -51,4 +51,8 @@ func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (b
 	return admin, nil
 }
 
+// IsChat implements [chats.ChatSender]: anonymous administrators write in the name of their group, and anyone may in
+// that of a channel of theirs.
+func (p *Platform) IsChat(user string) bool { return strings.HasPrefix(user, "-") }
+
 type adminKey struct{ chat, user string }

@@ -275,3 +275,21 @@ func TestMigration(t *testing.T) {
 		t.Errorf("Send to the old chat = %v", err)
 	}
 }
+
+// An anonymous administrator writes as the group, and presses as the account.
+func TestAnAnonymousAdministratorWritesAsTheGroup(t *testing.T) {
+	s := newStage(t)
+	in := newInbox()
+	defer run(t, s.p, in)()
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Team", User: s.ann})
+	s.say(t, group, "@"+s.Bot().Username+" hello", &emulator.SayOptions{Anonymous: true})
+	got := in.wait(t, atLeast(1))[0]
+	if got.User != got.Chat.ID || got.UserName != "Team" || !s.p.IsChat(got.User) || s.p.IsChat(strconv.FormatInt(s.ann, 10)) {
+		t.Errorf("wrote as %+v", got)
+	}
+	for user, want := range map[string]bool{got.User: true, strconv.FormatInt(s.ann, 10): true, "99": false} {
+		if is, err := s.p.IsAdmin(t.Context(), got.Chat, user); is != want && err == nil {
+			t.Errorf("%s administers the group: %t (%v)", user, is, err)
+		}
+	}
+}

@@ -102,6 +102,7 @@ var (
 	_ chats.FileEditor        = (*Platform)(nil)
 	_ chats.VoiceSender       = (*Platform)(nil)
 	_ chats.AdminChecker      = (*Platform)(nil)
+	_ chats.ChatSender        = (*Platform)(nil)
 	_ chats.CommandLister     = (*Platform)(nil)
 	_ chats.HealthReporter    = (*Platform)(nil)
 	_ chats.Pinger            = (*Platform)(nil)

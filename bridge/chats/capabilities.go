@@ -134,6 +134,12 @@ type UserIDChecker interface {
 	IsUserID(id string) bool
 }
 
+// ChatSender is a platform on which users can write in the name of a chat, for which no user can press a button.
+type ChatSender interface {
+	// IsChat reports whether a [Message.User] is a chat.
+	IsChat(user string) bool
+}
+
 // AdminChecker is a platform that knows the administrators of a chat or workspace.
 type AdminChecker interface {
 	// IsAdmin reports whether the user administers the chat. It fails closed: after an error the user

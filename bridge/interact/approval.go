@@ -209,6 +209,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval, addresses []*addressCall) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
+		ByChat: g.cfg.Cards.isChat(call.User),
 	}
 	if r.Direct && !r.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return deny("only an administrator could approve it, and there is none in this chat")

@@ -83,6 +83,9 @@ type Press struct {
 	Author audit.Author
 	// UserName is that user's name on the platform.
 	UserName string
+	// ForChat is set if the card is for a chat in whose name somebody wrote, and the user who pressed administers
+	// the chat of the card. Such a user presses for that sender.
+	ForChat bool
 	// Place is the chat of the scope as a [chats.Chat].
 	Place chats.Chat
 	// Choice is the value of the button; empty if the user answers with a message, which is in Text.

@@ -34,9 +34,10 @@ const (
 // form is the data of a question's card: the question, and the answer so far.
 type form struct {
 	// Requester is the user who may answer, as platform:id, and Name is that user's name on the
-	// platform.
+	// platform. ByChat says that the requester is a chat, for which its administrators answer.
 	Requester string              `json:"requester"`
 	Name      string              `json:"name,omitempty"`
+	ByChat    bool                `json:"by_chat,omitempty"`
 	Direct    bool                `json:"direct,omitempty"`
 	Threaded  bool                `json:"threaded,omitempty"`
 	Tool      string              `json:"tool"`
@@ -111,7 +112,7 @@ func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerCancel}
 		return f.result("", "⌛ **Expired.** There was no answer in time.")
 	}
-	if press.User != f.Requester {
+	if press.User != f.Requester && !press.ForChat {
 		return Result{Toast: "Only the person this is done for can answer."}, nil
 	}
 	switch press.Choice {
@@ -356,7 +357,9 @@ func (f *form) result(toast, outcome string) (Result, error) {
 // footer says who may answer.
 func (f *form) footer() string {
 	who := "You"
-	if !f.Direct {
+	if f.ByChat {
+		who = "An administrator of this chat who may talk to me"
+	} else if !f.Direct {
 		who = "Only " + wording.EscapeRevealed(wording.Clip(cmp.Or(f.Name, f.Requester), maxName))
 	}
 	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",

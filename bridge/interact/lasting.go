@@ -323,7 +323,7 @@ func (s LastingList) HandlePress(ctx context.Context, press Press) (Result, erro
 	switch {
 	case press.Expired:
 		return Result{Text: format("_This list is closed. /approvals shows you a new one._")}, nil
-	case press.User != of.User:
+	case press.User != of.User && !press.ForChat:
 		return Result{Toast: format("These belong to someone else. /approvals shows you yours.")}, nil
 	}
 	all, err := s.current(ctx, of.Chat, of.User)

@@ -210,6 +210,7 @@ func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard
 	}
 	press.Scope, press.Author, press.UserName, press.Place = scope, author, j.Message.UserName, j.Message.Chat
 	press.Card, press.Token = kept.Card, kept.Token
+	press.ForChat = d.pressesForChat(ctx, kept, j.Message)
 	result, err := d.callHandler(ctx, press)
 	if err == nil {
 		err = checkChoices(result.Choices)
@@ -223,6 +224,27 @@ func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard
 		how = Closed
 	}
 	return result.Toast, d.saveResult(ctx, kept, result, how)
+}
+
+// isChat reports whether a user, platform:id, is a chat in whose name somebody wrote.
+func (d *Cards) isChat(user string) bool {
+	platform, id, _ := strings.Cut(user, ":")
+	sender, can := d.cfg.Platforms[platform].(chats.ChatSender)
+	return can && sender.IsChat(id)
+}
+
+// pressesForChat reports whether a user presses for the chat in whose name the card's message was written: Telegram
+// delivers presses of anonymous administrators as those of their accounts.
+func (d *Cards) pressesForChat(ctx context.Context, kept *StoredCard, m chats.Message) bool {
+	admins, can := d.cfg.Platforms[m.Chat.Platform].(chats.AdminChecker)
+	if !can || !d.isChat(kept.QuotedUser) || strings.HasPrefix(m.ID, PagePressPrefix) {
+		return false
+	}
+	is, err := admins.IsAdmin(ctx, kept.Chat, m.User)
+	if err != nil {
+		d.cfg.Log.Warn("administrators of a chat cannot be determined", "chat", kept.Chat.String(), "err", err)
+	}
+	return is && err == nil
 }
 
 // closeUndecided closes a card without a decision, whatever its handler returns.

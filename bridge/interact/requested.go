@@ -22,8 +22,12 @@ type request struct {
 	Chat chats.Chat `json:"lane"`
 	Tool string     `json:"tool"`
 	// Requester is the user of the turn, as platform:id.
-	Requester string    `json:"requester"`
-	Direct    bool      `json:"direct,omitempty"`
+	Requester string `json:"requester"`
+	Direct    bool   `json:"direct,omitempty"`
+	// ByChat says that the requester is a chat, for which its administrators decide. ForChat says that one of them
+	// did.
+	ByChat    bool      `json:"by_chat,omitempty"`
+	ForChat   bool      `json:"for_chat,omitempty"`
 	Approvers Approvers `json:"approvers,omitempty"`
 	// Lasting is the lasting approval that the card offers, under the key LastingKey; nil if it offers none.
 	Lasting    *LastingApproval   `json:"lasting,omitempty"`
@@ -40,7 +44,7 @@ type request struct {
 const choiceAllowLasting = "allow_lasting"
 
 func (r *request) mayAllow(user string, role toolgroups.Role) bool {
-	own, admin := user == r.Requester, role >= toolgroups.RoleAdmin
+	own, admin := user == r.Requester || r.ForChat, role >= toolgroups.RoleAdmin
 	switch {
 	case role == toolgroups.RoleStranger || r.Direct && !own:
 		return false
@@ -82,6 +86,8 @@ func WaitingLine(kept *StoredCard, user string) (line string, ok bool) {
 	switch {
 	case r.Approvers == ApproversAdmins:
 		who = "an administrator"
+	case r.ByChat:
+		who = "an administrator of the chat where you asked"
 	case !r.Direct:
 		who = "you, under the question in the chat where you asked"
 	}
@@ -94,6 +100,7 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	r.ForChat = press.ForChat
 	d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: g.cfg.Now(), Where: press.Author.Chat}
 	by := " by " + wording.EscapeRevealed(deciderName(&d)) + "."
 	if r.Direct {
@@ -105,7 +112,7 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 	case press.Expired:
 		d = receipts.Decision{Choice: receipts.ChoiceExpired, At: d.At}
 		outcome = "⌛ **Expired.** There was no decision in time, so I did not run it."
-	case press.Choice == receipts.ChoiceDeny && (press.User == r.Requester || r.mayAllow(press.User, press.Role)):
+	case press.Choice == receipts.ChoiceDeny && (press.User == r.Requester || press.ForChat || r.mayAllow(press.User, press.Role)):
 		result.Toast, outcome = "Denied.", "❌ **Denied**"+by
 	case press.Choice == receipts.ChoiceAllow && r.mayAllow(press.User, press.Role):
 		result.Toast, outcome = "Allowed once.", "✅ **Allowed once**"+by
@@ -131,7 +138,7 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 // mayAllowLasting reports whether the user who pressed may allow such calls for longer: only the requester,
 // who has read on the card in the chat what that means.
 func (r *request) mayAllowLasting(press Press) bool {
-	return r.Lasting != nil && press.User == r.Requester && r.mayAllow(press.User, press.Role) && press.Author.Chat != audit.PageChat
+	return r.Lasting != nil && (press.User == r.Requester || r.ForChat) && r.mayAllow(press.User, press.Role) && press.Author.Chat != audit.PageChat
 }
 
 // refusal returns the text for a user who may not decide.
@@ -139,6 +146,8 @@ func (r *request) refusal() string {
 	switch {
 	case r.Approvers == ApproversAdmins:
 		return "Only an administrator can approve this."
+	case r.ByChat:
+		return "Only an administrator of this chat can decide."
 	case r.Direct || r.Approvers == ApproversRequester:
 		return "Only the person who asked for this can decide."
 	}

@@ -84,6 +84,8 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		who = "An administrator"
 	case r.Direct:
 		who = "You"
+	case r.ByChat:
+		who = "An administrator of this chat who may talk to me"
 	case r.Approvers == ApproversRequester:
 		who = "Only " + requester
 	}

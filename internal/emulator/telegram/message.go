@@ -33,7 +33,7 @@ type message struct {
 	// receiver is the only user who sees an ephemeral message. ephemeral is the message's own number.
 	receiver  *User
 	ephemeral int64
-	// senderChat is the channel in whose name an administrator answers a direct message.
+	// senderChat is the chat in whose name an administrator writes.
 	senderChat *botapi.Chat
 	topicUser  *User // user of the topic of a direct message
 }
@@ -58,10 +58,12 @@ func (m *message) apiMessage(c *chat, withReply bool) *botapi.Message {
 		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
 		MigrateToChatID: m.migratedTo, MigrateFromChatID: m.migratedFrom, ReceiverUser: m.receiver, EphemeralMessageID: m.ephemeral,
 	}
+	if w.SenderChat = m.senderChat; m.senderChat != nil && m.senderChat.ID == c.id {
+		w.From = new(groupAnonymousBot)
+	}
 	if c.direct {
 		w.MessageThreadID, w.IsTopicMessage = 0, false
 		w.DirectMessagesTopic = &botapi.DirectMessagesTopic{TopicID: m.thread, User: m.topicUser}
-		w.SenderChat = m.senderChat
 	}
 	if !m.edited.IsZero() {
 		w.EditDate = m.edited.Unix()

@@ -51,9 +51,15 @@ type SayOptions struct {
 	Attachment *Attachment `json:"attachment"`
 	// Album joins messages with the same value into one album.
 	Album string `json:"album"`
+	// Anonymous makes an administrator write in the name of the group.
+	Anonymous bool `json:"anonymous"`
 	// Entities replace the detected entities.
 	Entities []Entity `json:"entities"`
 }
+
+// groupAnonymousBot is the sender of messages in the name of a group, beside their sender_chat
+// (core.telegram.org/bots/api#message).
+var groupAnonymousBot = User{ID: 1087968824, FirstName: "Group", IsBot: true, Username: "GroupAnonymousBot"}
 
 // people acts for the users, whose actions send updates to the bot.
 type people struct {
@@ -85,6 +91,13 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 		m.thread = 0
 	} else if opts.Thread != 0 && c.topics[opts.Thread] == "" {
 		return Sent{}, fmt.Errorf("telegram emulator: no topic %d in chat %d", opts.Thread, chatID)
+	}
+	if opts.Anonymous {
+		if status := c.members[userID]; status != Administrator && status != Creator {
+			return Sent{}, fmt.Errorf("telegram emulator: user %d does not administer chat %d", userID, chatID)
+		}
+		group := c.apiChat()
+		m.senderChat = &group
 	}
 	if opts.ReplyTo != 0 {
 		if m.replyTo = c.byID[opts.ReplyTo]; m.replyTo == nil {

@@ -159,7 +159,7 @@ func (w *world) newOrigin(o Origin) (*botapi.MessageOrigin, error) {
 func (c *chat) topicHead(topic int64) *botapi.Message {
 	return &botapi.Message{
 		MessageID: topic, MessageThreadID: topic, Chat: c.apiChat(), IsTopicMessage: true, Date: 1,
-		From:       &User{ID: 1087968824, FirstName: "Group", IsBot: true, Username: "GroupAnonymousBot"},
+		From:       new(groupAnonymousBot),
 		References: botapi.References{ForumTopicCreated: &botapi.ForumTopicCreated{Name: c.topics[topic], IconColor: 7322096}},
 	}
 }

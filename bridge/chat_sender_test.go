@@ -1,0 +1,95 @@
+package bridge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/toolgroups"
+)
+
+// anonymousPlatform is a platform on which users can write in the name of a chat.
+type anonymousPlatform struct{ *platform }
+
+func (anonymousPlatform) IsChat(user string) bool { return strings.HasPrefix(user, "-") }
+
+// onAnonymous sets that platform up, with administrators of its chats.
+func onAnonymous(admins ...string) func(cfg *bridge.Config) {
+	return func(cfg *bridge.Config) {
+		p, _ := cfg.Platforms[0].(*platform)
+		p.admins = admins
+		cfg.Platforms[0] = anonymousPlatform{p}
+	}
+}
+
+// Whoever asks in the name of a chat presses as somebody else: an administrator of the chat decides, and the card
+// says so.
+func TestAnAdministratorOfTheChatDecidesForWhoWritesInTheNameOfAChat(t *testing.T) {
+	for name, approvers := range map[string]interact.Approvers{"anybody who may": interact.ApproversBoth, "the requester": interact.ApproversRequester, "bot administrators": interact.ApproversAdmins} {
+		t.Run(name, func(t *testing.T) {
+			w := &workshop{}
+			r := w.guarded(t, onAnonymous("7"), func(cfg *bridge.Config) {
+				cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Approvers: approvers} }
+				cfg.Access.Admins = []string{"fake:9"}
+			})
+			asked := group("1", "-g", "run a")
+			asked.UserName = "Team"
+			r.accept(asked)
+			card := r.platform.wait(t, 1)[0]
+			press := func(id, user string) chats.Message {
+				m := pressOn(card, id, user, card.button(t, "Allow once"))
+				m.Chat, m.Direct = card.to.Chat, false
+				return m
+			}
+			if strings.Contains(card.text, "Team") || !strings.Contains(card.text, "dministrator") {
+				t.Errorf("the card says %q", card.text)
+			}
+			r.accept(press("p1", "8"))
+			if got := r.platform.toast(t, "p1"); !strings.HasPrefix(got, "Only an administrator") {
+				t.Errorf("a member is told %q", got)
+			}
+			decides := "7"
+			if approvers == interact.ApproversAdmins {
+				r.accept(press("p2", "7"))
+				if got := r.platform.toast(t, "p2"); got != "Only an administrator can approve this." {
+					t.Errorf("an administrator of the chat is told %q", got)
+				}
+				decides = "9"
+			}
+			r.accept(press("p3", decides))
+			if got := r.platform.toast(t, "p3"); got != "Allowed once." {
+				t.Errorf("who decides is told %q", got)
+			}
+			r.platform.wait(t, 2)
+			if got := w.commands(); fmt.Sprint(got) != "[a]" {
+				t.Errorf("ran %q", got)
+			}
+		})
+	}
+}
+
+// A question of a server is answered in the same way.
+func TestAnAdministratorOfTheChatAnswersForWhoWritesInTheNameOfAChat(t *testing.T) {
+	c := &curious{asks: form(), effect: toolgroups.ReadOnly}
+	r := c.rig(t, onAnonymous("7"))
+	asked := group("1", "-g", "run a")
+	asked.UserName = "Team"
+	r.accept(asked)
+	card := r.platform.wait(t, 1)[0]
+	if !strings.Contains(card.text, "An administrator of this chat") {
+		t.Errorf("the card says %q", card.text)
+	}
+	for i, user := range []string{"8", "7"} {
+		id := fmt.Sprint("p", i)
+		m := pressOn(card, id, user, card.buttons[0][0].Data)
+		m.Chat, m.Direct = card.to.Chat, false
+		r.accept(m)
+		if got, refused := r.platform.toast(t, id), user == "8"; strings.HasPrefix(got, "Only ") != refused {
+			t.Errorf("%s is told %q", user, got)
+		}
+	}
+	r.platform.wait(t, 2)
+}
