@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -21,6 +22,11 @@ func (m *messages) transport(next http.RoundTripper, maxMessage int, fault *mess
 		}
 		failed := resp.StatusCode < 200 || resp.StatusCode > 299
 		switch {
+		case isCall && resp.StatusCode == http.StatusAccepted:
+			// The answer comes in the server's stream of events, as in the protocol's TypeScript library.
+			_ = resp.Body.Close()
+			resp.Header.Set("Content-Type", "text/event-stream")
+			resp.Body = waitingBody{req.Context().Done()}
 		case !failed && isEventStream(resp):
 			resp.Body = &eventReader{body: resp.Body, in: bufio.NewReaderSize(resp.Body, 64<<10), messages: m, maxMessage: maxMessage, fault: fault}
 		case isCall && (!failed || isMediaType(resp, "application/json")):
@@ -32,6 +38,16 @@ func (m *messages) transport(next http.RoundTripper, maxMessage int, fault *mess
 		return resp, nil
 	})
 }
+
+// waitingBody is a stream without events, which ends with its request.
+type waitingBody struct{ ended <-chan struct{} }
+
+func (b waitingBody) Read([]byte) (int, error) {
+	<-b.ended
+	return 0, context.Canceled
+}
+
+func (b waitingBody) Close() error { return nil }
 
 // noteRequest notes the call in the body of a request.
 func (m *messages) noteRequest(req *http.Request) (id int64, isCall bool) {
@@ -111,10 +127,11 @@ type eventReader struct {
 	fault      *messageFault
 
 	out    bytes.Buffer // the prepared events
-	fields bytes.Buffer // the fields of the event so far, except data
+	fields bytes.Buffer // the id and the retry time of the event so far
 	data   []byte       // its data, and whether there is any
 	isData bool
 	name   string
+	oldSSE bool // the stream has named an address for requests: version 2024-11-05
 	err    error
 }
 
@@ -180,10 +197,9 @@ func (r *eventReader) addLine(line []byte, whole bool) error {
 			r.data = append(r.data, '\n')
 		}
 		r.data, r.isData = append(r.data, value...), true
-	case "event", "id", "retry":
-		if string(name) == "event" {
-			r.name = string(value)
-		}
+	case "event":
+		r.name = string(value)
+	case "id", "retry":
 		r.fields.Write(name)
 		r.fields.WriteString(": ")
 		r.fields.Write(value)
@@ -198,24 +214,26 @@ func (r *eventReader) endEvent() error {
 		r.fields.Reset()
 		r.data, r.isData, r.name = nil, false, ""
 	}()
-	events := [][]byte{r.data}
-	if r.name == "" || r.name == "message" {
+	var received [][]byte
+	switch r.name {
+	case "", "message":
 		if !new(valueCounter).add(r.data) {
 			return r.fault.record(errTooMany)
 		}
-		events = r.messages.receive(r.data)
+		received = r.messages.receive(r.data)
+	case "endpoint":
+		r.oldSSE = true
+		r.out.WriteString("event: endpoint\n")
+		received = [][]byte{oneLine(r.data)}
 	}
-	if len(events) == 0 && r.fields.Len() > 0 {
+	if len(received) == 0 && r.fields.Len() > 0 && !r.oldSSE {
 		r.out.Write(r.fields.Bytes()) // an id counts without a message
 		r.out.WriteByte('\n')
 	}
-	for _, event := range events {
-		if len(event) == 0 && r.fields.Len() == 0 {
-			continue
-		}
+	for _, message := range received {
 		r.out.Write(r.fields.Bytes())
 		r.out.WriteString("data: ")
-		r.out.Write(bytes.ReplaceAll(event, []byte("\n"), []byte("\ndata: ")))
+		r.out.Write(message)
 		r.out.WriteString("\n\n")
 	}
 	return nil

@@ -29,7 +29,7 @@ const (
 	maxInstructions = 4000
 	// maxOwnName bounds the server's name for a tool, in bytes.
 	maxOwnName = 256
-	maxPages   = 50
+	maxPages   = 500
 	maxCache   = 8 << 20
 )
 
@@ -85,12 +85,16 @@ func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, erro
 			return l, nil // the server declares no tools, and may not know the request
 		}
 	}
-	cursor := ""
+	cursor, seen := "", map[string]bool{}
 	for range maxPages {
 		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if errorResponse(err) != nil && len(seen) > 0 {
+			return l, nil // an old cursor, or one that the server has made up: what is known can be used
+		}
 		if err != nil {
 			return l, fmt.Errorf("list tools: %w", err)
 		}
+		seen[cursor] = true
 		for _, t := range page.Tools {
 			e := newEntry(t)
 			switch {
@@ -101,11 +105,11 @@ func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, erro
 			}
 			l.Tools = append(l.Tools, e)
 		}
-		if cursor = page.NextCursor; cursor == "" {
+		if cursor = page.NextCursor; cursor == "" || seen[cursor] {
 			return l, nil
 		}
 	}
-	return l, fmt.Errorf("list tools: more than %d pages", maxPages)
+	return l, nil
 }
 
 // newEntry reads a tool. What cannot be read of it is left out; only a tool that cannot be called has a

@@ -209,6 +209,84 @@ func TestAServerMayLogAndAnswerWithTextsFromTheStart(t *testing.T) {
 	}
 }
 
+// streams is a server whose answers come in a stream of events that the client has opened before.
+type streams struct {
+	script
+	path   string // where the first event says that requests go; empty for streamable HTTP
+	events chan string
+}
+
+func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		events(w)
+		if s.path != "" {
+			_, _ = fmt.Fprintf(w, "event: endpoint\ndata: %s\n\n", s.path)
+		}
+		for {
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case line := <-s.events:
+				_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", line)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	var q request
+	if r.Method != http.MethodPost || s.path != "" && r.URL.Path != s.path || json.NewDecoder(r.Body).Decode(&q) != nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if q.ID != nil && s.path == "" && q.Method != "tools/call" {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, s.answers(q)[0])
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+	if q.ID == nil {
+		return
+	}
+	for _, line := range s.answers(q) {
+		s.events <- line
+	}
+}
+
+// Answers may come in the stream of events: always with HTTP and SSE of version 2024-11-05, and after the
+// status 202 with streamable HTTP.
+func TestAnswersInTheStreamOfEventsAreRead(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{"streamable": "", "HTTP and SSE": "/messages"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(streams{script{"tools/call": {
+				`{"level":30,"msg":"calling"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`,
+				`{"jsonrpc":"2.0","id":$text,"result":{"content":[{"type":"json","json":1},{"type":"text","text":"good"}],"structuredContent":{"id":725653563933458433}}}`,
+			}}, path, make(chan string, 10)})
+			t.Cleanup(srv.Close)
+			t.Cleanup(srv.CloseClientConnections)
+			c := discovered(t, mcp.Config{}, mcp.Server{URL: srv.URL + "/mcp"})
+			for range 2 {
+				if got, want := call(t, c, "x_t", nil), `[content of the kind "json", which is not known here] {"json":1,"type":"json"}`+"\n\ngood\n\n"+`{"id":725653563933458433}`; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+			must(t, c.Close())
+		})
+	}
+}
+
+// A server that never ends its list, or loses its place in it, has the tools that it has listed.
+func TestAListThatDoesNotEndIsUsed(t *testing.T) {
+	t.Parallel()
+	for _, s := range (script{"tools/list": {result(`{"tools":[{"name":"t"}],"nextCursor":"again"}`)}}).everywhere(t) {
+		c := discovered(t, mcp.Config{}, s)
+		if got := strings.Join(naming(c.Groups()[0]), " "); got != "x_t" {
+			t.Errorf("tools %s", got)
+		}
+		must(t, c.Close())
+	}
+}
+
 // An error in whatever form is an answer to its call, and the connection stays.
 func TestAnErrorInAnyFormIsAnAnswer(t *testing.T) {
 	t.Parallel()
