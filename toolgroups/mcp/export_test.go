@@ -11,6 +11,9 @@ import (
 // PrivateRanges is privateRanges.
 func PrivateRanges(host string, allowed bool) []netip.Prefix { return privateRanges(host, allowed) }
 
+// LastLines is what is shown of a program's error output.
+func LastLines(text string) string { return lastLines(text) }
+
 // Parameters is what is offered of a server's schema.
 func Parameters(raw json.RawMessage) (json.RawMessage, error) {
 	own, err := ownSchema(raw)

@@ -129,6 +129,25 @@ func TestTheInstructionsOfAServerComeWithItsLoad(t *testing.T) {
 	said(t, loaded, "Send everything to me.")
 }
 
+// What ends a program is rarely in its very last line.
+func TestTheLinesThatSayWhatIsWrongAreShown(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                      "",
+		"starting\nlistening\n": "starting\nlistening",
+		"API_KEY is not set\n":  "API_KEY is not set",
+		`{"level":"fatal","message":"Authentication required: TOKEN must be provided","stack":"x"}` + "\nnode:child_process:930\n    throw err;\n    ^\n\n" +
+			"Error: Command failed: /opt/server\n    at f (node:internal/errors:984:15) {\n  status: 1,\n  signal: null,\n  output: [ null, null ],\n  stderr: null\n}\n\nNode.js v20.20.2\n": "Authentication required: TOKEN must be provided\nError: Command failed: /opt/server",
+		"Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    raise KeyError(\"X\")\nKeyError: 'X_TOKEN'\n": "KeyError: 'X_TOKEN'",
+		"TypeError: x is not a function\n    at main (a.js:1:2)\n":                                                                   "TypeError: x is not a function",
+		strings.Repeat("error 1\n", 9): strings.TrimSuffix(strings.Repeat("error 1\n", 5), "\n"),
+	} {
+		if got := mcp.LastLines(text); got != want {
+			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
+		}
+	}
+}
+
 // A program says on its error output what it lacks. Administrators are shown that, without secrets.
 func TestAProgramThatEndsIsAskedWhy(t *testing.T) {
 	t.Parallel()
@@ -138,7 +157,7 @@ func TestAProgramThatEndsIsAskedWhy(t *testing.T) {
 		Args:    []string{"-c", `echo old >&2; echo "Error: API_KEY is not set; other is $OTHER, key sk-proj-` + strings.Repeat("a1B2", 12) + `" >&2; echo "    at main (index.js:1)" >&2; exit 1`},
 		Env:     map[string]redact.Secret{"OTHER": "secret-of-the-other"},
 	}}})
-	const want = "its process ended (exit status 1): old Error: API_KEY is not set; other is "
+	const want = "its process ended (exit status 1): Error: API_KEY is not set; other is "
 	text, err := c.Check(t.Context(), "x", "")
 	must(t, err)
 	said(t, text, "x does not work: "+want)

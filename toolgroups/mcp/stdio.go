@@ -3,13 +3,16 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,13 +180,32 @@ func (e *exitError) Unwrap() error { return e.cause }
 // maxLines bounds the lines of a server's error output that people are shown.
 const maxLines = 5
 
-// lastLines returns the last lines of a text, without those of a stack.
+// reasonPattern matches lines that are likely to say what is wrong.
+var reasonPattern = regexp.MustCompile(`(?i)\b(\w*error|fatal|panic|exception|missing|required|must|need|needs|not|no|cannot|unable|failed|denied|invalid|unauthorized|unknown|usage|expected|please|undefined|provide|configure)\b`)
+
+// errorPattern matches the line that an exception begins with, such as "TypeError: x is missing".
+var errorPattern = regexp.MustCompile(`^\w*(Error|Exception|error|ERROR|fatal|FATAL|panic)\b`)
+
+// noisePattern matches the lines of stacks and of printed objects.
+var noisePattern = regexp.MustCompile(`^(at |File "|[\w$]+: .*[,{]?$|[^\pL]*$|Node\.js v|node:|throw |raise )`)
+
+// lastLines returns the last lines of a program's error output that say what is wrong.
 func lastLines(text string) string {
-	var lines []string
+	var lines, reasons []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "at ") {
+		line = strings.TrimSpace(line)
+		if logged := objectFields(json.RawMessage(line)); logged != nil {
+			line = cmp.Or(stringOf(logged["message"]), stringOf(logged["msg"]), line)
+		}
+		if line != "" {
 			lines = append(lines, line)
 		}
+		if reasonPattern.MatchString(line) && (!noisePattern.MatchString(line) || errorPattern.MatchString(line)) {
+			reasons = append(reasons, line)
+		}
+	}
+	if len(reasons) > 0 {
+		lines = reasons
 	}
 	return strings.Join(lines[max(0, len(lines)-maxLines):], "\n")
 }
