@@ -7,16 +7,19 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"oneclaw/internal/formula"
 )
 
 // maxFilled bounds the empty cells added for spanning cells in a page.
 const maxFilled = 20_000
 
 // spellOut writes as text what only elements express: the state of a checkbox, a list item's own
-// number, and exponents (10<sup>6</sup> is not 106). It also gives a lazily loaded picture its address.
+// number, formulas, exponents (10<sup>6</sup> is not 106) and indexes. It also gives a lazily loaded picture its address.
 func spellOut(doc *html.Node) {
 	for n := range doc.Descendants() {
 		switch n.DataAtom {
@@ -33,8 +36,11 @@ func spellOut(doc *html.Node) {
 			if later := cmp.Or(attribute(n, "data-src"), attribute(n, "data-original")); later != "" && isDataURI(n) {
 				n.Attr = append(slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "src" }), html.Attribute{Key: "src", Val: later})
 			}
-		case atom.Sup:
-			markExponent(n)
+		case atom.Sup, atom.Sub:
+			markScript(n)
+		case atom.Math:
+			line := strings.TrimSpace(formulaOf(n))
+			*n = html.Node{Type: html.TextNode, Data: line, Parent: n.Parent, PrevSibling: n.PrevSibling, NextSibling: n.NextSibling}
 		case atom.Ol:
 			numberItems(n)
 		}
@@ -46,20 +52,59 @@ func isDataURI(img *html.Node) bool {
 	return strings.HasPrefix(strings.TrimSpace(attribute(img, "src")), "data:")
 }
 
-// markExponent marks an exponent. Footnotes, which are links, and ordinals stay unmarked.
-func markExponent(sup *html.Node) {
-	words := strings.TrimSpace(textOf(sup))
+// markScript marks an exponent or an index. Footnotes, which are links, and ordinals stay unmarked.
+func markScript(n *html.Node) {
+	mark := "^"
+	if n.DataAtom == atom.Sub {
+		mark = "_"
+	}
+	words := strings.TrimSpace(textOf(n))
 	letters := strings.TrimLeft(words, "+-−")
 	odd := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-	switch {
-	case strings.TrimFunc(words, odd) == "" || find(sup, isLink) != nil:
-	case len(letters) > 1 && strings.IndexFunc(words, func(r rune) bool { return !unicode.IsLetter(r) }) < 0:
-	case strings.IndexFunc(letters, odd) >= 0:
-		prepend(sup, "^(")
-		sup.AppendChild(&html.Node{Type: html.TextNode, Data: ")"})
-	default:
-		prepend(sup, "^")
+	next := ""
+	if n.NextSibling != nil && n.NextSibling.Type == html.TextNode {
+		next = n.NextSibling.Data
 	}
+	follows, _ := utf8.DecodeRuneInString(next)
+	last, _ := utf8.DecodeLastRuneInString(words)
+	switch {
+	case strings.TrimFunc(words, odd) == "" || find(n, isLink) != nil:
+	case mark == "^" && len(letters) > 1 && strings.IndexFunc(words, func(r rune) bool { return !unicode.IsLetter(r) }) < 0:
+	case strings.IndexFunc(letters, odd) >= 0, unicode.IsDigit(follows), unicode.IsLetter(follows) && !unicode.IsDigit(last):
+		prepend(n, mark+"(")
+		n.AppendChild(&html.Node{Type: html.TextNode, Data: ")"})
+	default:
+		prepend(n, mark)
+	}
+}
+
+// formulaOf returns a formula on one line.
+func formulaOf(math *html.Node) string {
+	left := formula.MaxElements
+	var read func(n *html.Node) *formula.Element
+	read = func(n *html.Node) *formula.Element {
+		e := &formula.Element{Name: n.Data}
+		for _, a := range n.Attr {
+			if e.Attrs == nil {
+				e.Attrs = map[string]string{}
+			}
+			e.Attrs[a.Key] = a.Val
+		}
+		for c := range n.ChildNodes() {
+			switch {
+			case c.Type == html.TextNode:
+				e.Text += c.Data
+			case c.Type == html.ElementNode && left > 0:
+				left--
+				e.Parts = append(e.Parts, read(c))
+			}
+		}
+		return e
+	}
+	if whole := read(math); left > 0 {
+		return whole.Line()
+	}
+	return formula.Unread
 }
 
 func isLink(n *html.Node) bool { return n.DataAtom == atom.A }
