@@ -273,7 +273,7 @@ func TestErrors(t *testing.T) {
 		{"search_document", `{"path":"legacy.xls","query":"x"}`, "document_error", "before 2007 (.xls)"},
 		{"search_document", `{"path":"report.docx","query":" "}`, "validation_error", "'query' is"},
 		{"read_document", `{"path":"report.docx","part":"7"}`, "invalid_part", "There is no such part of 'report.docx', which has 2 pages."},
-		{"read_document", `{"path":"report.docx","part":"2:99-"}`, "invalid_part", "page 2 of 'report.docx' ends with paragraph 9"},
+		{"read_document", `{"path":"report.docx","part":"2:99-"}`, "invalid_part", "page 2 of 'report.docx' ends with paragraph 7"},
 		{"read_document", `{"path":"report.docx","part":"5-2"}`, "invalid_part", "Write it like 3, 2-5"},
 		{"write_document", `{"path":"x.txt","content":"a"}`, "document_error", ".docx or .xlsx"},
 		{"write_document", `{"path":"x.xlsx","content":"no table"}`, "document_error", "There is no table"},

@@ -62,6 +62,7 @@ type section struct {
 	firstShown, lastShown int // numbers of blocks, 0 if none is shown
 	lastBlock             int // the number of the last block of the part
 	width                 int // columns, if it is a table
+	hiddenColumns         map[int]bool
 }
 
 // Begin starts a part.
@@ -111,7 +112,8 @@ func (x *excerpt) Add(b office.Block) error {
 	}
 	cells, text := b.Cells, b.Text
 	if cells != nil {
-		text = formatRow(b.Number, cells)
+		current.hiddenColumns = b.HiddenColumns
+		text = formatRow(b, cells)
 	}
 	switch {
 	case current.body.Len() == 0:
@@ -129,7 +131,7 @@ func (x *excerpt) Add(b office.Block) error {
 		x.shortened = true
 		if text = wording.Clip(text, room); cells != nil {
 			cells = clipRow(cells, room)
-			text = formatRow(b.Number, cells)
+			text = formatRow(b, cells)
 		}
 	}
 	if current.firstShown == 0 {
@@ -142,8 +144,17 @@ func (x *excerpt) Add(b office.Block) error {
 	return nil
 }
 
-func formatRow(number int, cells []string) string {
-	return fmt.Sprintf("| %d | %s |", number, strings.Join(cells, " | "))
+// formatRow formats the cells of a row, after its number.
+func formatRow(b office.Block, cells []string) string {
+	return fmt.Sprintf("| %d%s | %s |", b.Number, hiddenMark(b.Hidden), strings.Join(cells, " | "))
+}
+
+// hiddenMark returns what follows the name of a part, a row or a column that is hidden.
+func hiddenMark(hidden bool) string {
+	if hidden {
+		return " (hidden)"
+	}
+	return ""
 }
 
 // clipRow returns the first cells of a row, as many as fit with the columns above them.
@@ -261,9 +272,7 @@ func (s *section) write(b *strings.Builder, format office.Format, parts int) {
 		if s.part.Name != "" {
 			b.WriteString(": " + wording.Clip(s.part.Name, maxTitle))
 		}
-		if s.part.Hidden {
-			b.WriteString(" (hidden)")
-		}
+		b.WriteString(hiddenMark(s.part.Hidden))
 		if s.firstShown > 0 && (s.firstShown > 1 && s.width == 0 || s.lastShown < s.lastBlock) {
 			fmt.Fprintf(b, ", %ss %d-%d of %d", format.Block, s.firstShown, s.lastShown, s.lastBlock)
 		}
@@ -274,7 +283,7 @@ func (s *section) write(b *strings.Builder, format office.Format, parts int) {
 	case s.width > 0:
 		b.WriteString("| |")
 		for at := range s.width {
-			b.WriteString(" " + wording.ColumnName(at) + " |")
+			b.WriteString(" " + wording.ColumnName(at) + hiddenMark(s.hiddenColumns[at]) + " |")
 		}
 		b.WriteString("\n|" + strings.Repeat("---|", s.width+1) + "\n")
 	case s.body.Len() == 0:

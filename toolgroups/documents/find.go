@@ -39,6 +39,7 @@ type hits struct {
 type hit struct {
 	part          office.Part
 	block         int
+	hidden        bool // the row
 	heading, text string
 }
 
@@ -76,7 +77,7 @@ func (s *blockSearch) Add(b office.Block) error {
 	}
 	lower := strings.ToLower(text)
 	if at := strings.Index(lower, s.phrase); at >= 0 {
-		s.phraseHits.add(hit{s.currentPart, b.Number, s.heading, snippet(text, at)})
+		s.phraseHits.add(hit{s.currentPart, b.Number, b.Hidden, s.heading, snippet(text, at)})
 		return nil
 	}
 	at := len(lower)
@@ -88,7 +89,7 @@ func (s *blockSearch) Add(b office.Block) error {
 		at = min(at, found)
 	}
 	if len(s.words) > 1 {
-		s.wordHits.add(hit{s.currentPart, b.Number, s.heading, snippet(text, at)})
+		s.wordHits.add(hit{s.currentPart, b.Number, b.Hidden, s.heading, snippet(text, at)})
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ func (h hit) location(format office.Format) string {
 	if h.part.Name != "" && h.part.Name != h.heading {
 		text += " " + wording.Clip(h.part.Name, maxTitle)
 	}
-	text += fmt.Sprintf(", %s %d", format.Block, h.block)
+	text += fmt.Sprintf("%s, %s %d%s", hiddenMark(h.part.Hidden), format.Block, h.block, hiddenMark(h.hidden))
 	if h.heading != "" {
 		text += ", under " + wording.Clip(h.heading, maxTitle)
 	}

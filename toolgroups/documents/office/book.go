@@ -3,10 +3,15 @@ package office
 import (
 	"encoding/xml"
 	"fmt"
+	"maps"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"oneclaw/internal/wording"
 )
 
 // xlsxReader reads an XLSX file.
@@ -15,8 +20,15 @@ type xlsxReader struct {
 	out       *emitter
 	rels      map[string]relation
 	shared    sharedTexts
-	formats   []numberFormat // number formats by cell style
-	dayOffset int            // days by which the calendar begins later than Excel's first
+	formats   []cellFormat // by cell style
+	people    map[string]string
+	dayOffset int // days by which the calendar begins later than Excel's first
+}
+
+// cellFormat is what a cell's style changes of its value.
+type cellFormat struct {
+	number numberFormat
+	struck bool
 }
 
 // numberFormat is how a cell's number is shown.
@@ -47,7 +59,7 @@ func (p *zipDocument) readBook(main string, s *scanner, out *emitter) error {
 		case "sheets":
 			return s.eachChild(func(el xml.StartElement) error {
 				state := attr(el, "state")
-				sheets = append(sheets, sheet{attr(el, "name"), relationID(el), state == "hidden" || state == "veryHidden"})
+				sheets = append(sheets, sheet{unescapeCharacters(attr(el, "name")), relationID(el), state == "hidden" || state == "veryHidden"})
 				return nil
 			})
 		}
@@ -65,12 +77,24 @@ func (p *zipDocument) readBook(main string, s *scanner, out *emitter) error {
 	if err := p.scanOptional(relatedFile(b.rels, "sharedStrings"), b.shared.read); err != nil {
 		return err
 	}
+	if err := b.readPeople(relatedFile(b.rels, "person")); err != nil {
+		return err
+	}
 	for _, sh := range sheets {
 		r := b.rels[sh.id]
-		if !out.beginPart(sh.name, sh.hidden) || r.kind != "worksheet" {
+		if !out.beginPart(sh.name, sh.hidden) {
 			continue
 		}
-		if err := b.readSheet(r.target); err != nil {
+		switch r.kind {
+		case "worksheet":
+			err = b.readSheet(r.target)
+		case "chartsheet":
+			err = b.readDrawings(r.target, 0)
+		case "": // the file names none
+		default:
+			err = out.addParagraph("[This sheet is of a kind that is not read.]", false)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -124,16 +148,28 @@ func (t *sharedTexts) at(i int) string {
 
 // readRichText returns the text of an element that may consist of runs, without phonetic hints.
 func readRichText(s *scanner) (string, error) {
-	var b strings.Builder
+	var b richText
+	var style textStyle
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "t":
 			text, err := s.readText()
-			b.WriteString(text)
+			b.write(unescapeCharacters(text), style)
 			return err
 		case "r":
+			style = textStyle{}
 			return s.eachChild(read)
+		case "rPr":
+			return s.eachChild(func(el xml.StartElement) error {
+				switch el.Name.Local {
+				case "vertAlign":
+					style.script = map[string]int{"superscript": 1, "subscript": -1}[attr(el, "val")]
+				case "strike":
+					style.struck = !isOff(el)
+				}
+				return nil
+			})
 		}
 		return nil
 	}
@@ -141,9 +177,10 @@ func readRichText(s *scanner) (string, error) {
 	return b.String(), err
 }
 
-// readFormats reads how styles format numbers.
+// readFormats reads what styles change of values.
 func (b *xlsxReader) readFormats(name string) error {
 	codes := map[string]numberFormat{}
+	var struck []bool // by font
 	return b.scanOptional(name, func(s *scanner) error {
 		return s.eachChild(func(xml.StartElement) error {
 			return s.eachChild(func(el xml.StartElement) error {
@@ -152,13 +189,22 @@ func (b *xlsxReader) readFormats(name string) error {
 					switch part {
 					case "numFmts":
 						codes[attr(el, "numFmtId")] = parseFormatCode(attr(el, "formatCode"))
+					case "fonts":
+						struck = append(struck, false)
+						return s.eachChild(func(el xml.StartElement) error {
+							if el.Name.Local == "strike" {
+								struck[len(struck)-1] = !isOff(el)
+							}
+							return nil
+						})
 					case "cellXfs":
 						id := attr(el, "numFmtId")
 						is, ok := codes[id]
 						if !ok {
 							is = builtinFormat(id)
 						}
-						b.formats = append(b.formats, is)
+						font, err := strconv.Atoi(attr(el, "fontId"))
+						b.formats = append(b.formats, cellFormat{is, err == nil && font >= 0 && font < len(struck) && struck[font]})
 					}
 					return nil
 				})
@@ -214,33 +260,76 @@ func parseFormatCode(code string) numberFormat {
 	return plainNumber
 }
 
-// readSheet reads the rows of a sheet, one after the other.
+// sheetReader reads a sheet.
+type sheetReader struct {
+	*xlsxReader
+	comments      map[int]map[int]string // by row and column
+	commentRows   []int                  // rows with comments that are not written yet, in their order
+	links         map[int]string         // by row<<16 | column
+	hiddenColumns map[int]bool
+	above         formulas
+	number        int // of the last row
+}
+
+// readSheet reads the rows of a sheet, one after the other, and then its drawings.
 func (b *xlsxReader) readSheet(name string) error {
-	comments, err := b.readComments(name)
+	rels, err := b.readRelations(name)
 	if err != nil {
 		return err
 	}
-	above, number := formulas{}, 0
-	return b.scan(name, func(s *scanner) error {
+	r := &sheetReader{xlsxReader: b, above: formulas{}, hiddenColumns: map[int]bool{}}
+	if err := r.readComments(rels); err != nil {
+		return err
+	}
+	if err := r.readLinks(name, rels); err != nil {
+		return err
+	}
+	err = b.scan(name, func(s *scanner) error {
 		return s.eachChild(func(xml.StartElement) error {
 			return s.eachChild(func(el xml.StartElement) error {
-				if el.Name.Local != "sheetData" {
-					return nil
+				switch el.Name.Local {
+				case "cols":
+					return s.eachChild(r.readColumn)
+				case "sheetData":
+					return s.eachChild(func(el xml.StartElement) error { return r.readRow(s, el) })
 				}
-				return s.eachChild(func(el xml.StartElement) error {
-					number++
-					if n, err := strconv.Atoi(attr(el, "r")); err == nil && n > 0 {
-						number = n
-					}
-					return b.readRow(s, number, above, comments)
-				})
+				return nil
 			})
 		})
 	})
+	if err != nil {
+		return err
+	}
+	if err := r.writeComments(math.MaxInt); err != nil {
+		return err
+	}
+	return b.readDrawings(name, r.number)
+}
+
+// readColumn notes columns that are hidden.
+func (r *sheetReader) readColumn(el xml.StartElement) error {
+	if v := attr(el, "hidden"); v != "1" && v != "true" {
+		return nil
+	}
+	first, err := strconv.Atoi(attr(el, "min"))
+	last, wrong := strconv.Atoi(attr(el, "max"))
+	for at := max(first, 1); err == nil && wrong == nil && at <= min(last, maxColumns); at++ {
+		r.hiddenColumns[at-1] = true
+	}
+	return nil
 }
 
 // readRow reads a row.
-func (b *xlsxReader) readRow(s *scanner, number int, above formulas, comments map[int]string) error {
+func (r *sheetReader) readRow(s *scanner, el xml.StartElement) error {
+	number := r.number + 1
+	if n, err := strconv.Atoi(attr(el, "r")); err == nil && n > 0 {
+		number = n
+	}
+	if err := r.writeComments(number); err != nil {
+		return err
+	}
+	r.number = number
+	hidden := attr(el, "hidden")
 	cells, column := map[int]string{}, -1
 	err := s.eachChild(func(el xml.StartElement) error {
 		column++
@@ -250,18 +339,38 @@ func (b *xlsxReader) readRow(s *scanner, number int, above formulas, comments ma
 		if column >= maxColumns {
 			return nil
 		}
-		value, formula, err := b.readCell(s, el)
-		value = above.withFormula(value, formula, number, column)
-		if said := comments[number<<16|column]; said != "" {
-			value = strings.TrimSpace(value + " [comment: " + said + "]")
+		value, formula, err := r.readCell(s, el)
+		if style := (textStyle{struck: r.format(el).struck, link: r.links[number<<16|column]}); style != (textStyle{}) {
+			var styled richText
+			styled.write(value, style)
+			value = styled.String()
 		}
-		cells[column] = value
+		cells[column] = r.above.withFormula(value, formula, number, column)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return b.out.addRow(number, cells)
+	for at, said := range r.comments[number] {
+		cells[at] = strings.TrimSpace(cells[at] + " " + said)
+	}
+	if len(r.commentRows) > 0 && r.commentRows[0] == number {
+		r.commentRows = r.commentRows[1:]
+	}
+	return r.out.addRow(Block{Number: number, Hidden: hidden == "1" || hidden == "true", HiddenColumns: r.hiddenColumns}, cells)
+}
+
+// writeComments writes the comments on rows before a row that the file leaves out.
+func (r *sheetReader) writeComments(before int) error {
+	for len(r.commentRows) > 0 && r.commentRows[0] < before {
+		number := r.commentRows[0]
+		r.commentRows = r.commentRows[1:]
+		r.number = max(r.number, number)
+		if err := r.out.addRow(Block{Number: number, HiddenColumns: r.hiddenColumns}, r.comments[number]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxColumns bounds the columns of a sheet.
@@ -297,6 +406,7 @@ func (b *xlsxReader) readCell(s *scanner, el xml.StartElement) (value, formula s
 			raw, err = s.readText()
 		case "f":
 			formula, err = s.readText() // empty if it is shared with an earlier cell
+			formula = futureFunction.ReplaceAllString(formula, "")
 		case "is":
 			raw, err = readRichText(s)
 		}
@@ -312,14 +422,23 @@ func (b *xlsxReader) readCell(s *scanner, el xml.StartElement) (value, formula s
 	case "b":
 		return map[string]string{"0": "FALSE", "1": "TRUE"}[strings.TrimSpace(raw)], formula, err
 	case "", "n":
-		style, _ := strconv.Atoi(attr(el, "s"))
-		is := plainNumber
-		if style >= 0 && style < len(b.formats) {
-			is = b.formats[style]
-		}
-		return formatNumber(strings.TrimSpace(raw), is, b.dayOffset), formula, err
+		return formatNumber(strings.TrimSpace(raw), b.format(el).number, b.dayOffset), formula, err
+	case "str", "e":
+		raw = unescapeCharacters(raw)
 	}
 	return raw, formula, err
+}
+
+// futureFunction matches what Excel writes before the names of functions and parameters that it did not
+// have in 2007, and does not show.
+var futureFunction = regexp.MustCompile(`_xlfn\.|_xlws\.|_xlpm\.|_xlop\.|_xludf\.`)
+
+// format returns what the style of a cell changes of its value.
+func (b *xlsxReader) format(el xml.StartElement) cellFormat {
+	if style, _ := strconv.Atoi(attr(el, "s")); style >= 0 && style < len(b.formats) {
+		return b.formats[style]
+	}
+	return cellFormat{}
 }
 
 // reference matches a cell in a formula: column and row.
@@ -354,27 +473,180 @@ func relativeFormula(formula string, row int) string {
 	})
 }
 
-// readComments returns the comments of a sheet, by row<<16 | column.
-func (b *xlsxReader) readComments(of string) (map[int]string, error) {
-	rels, err := b.readRelations(of)
-	if err != nil {
-		return nil, err
+// readLinks reads the links of a sheet, which follow its rows in the file.
+func (r *sheetReader) readLinks(name string, rels map[string]relation) error {
+	external := func(rel relation) bool { return rel.kind == "hyperlink" && rel.external }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(rels)), external) {
+		return nil
 	}
-	said := map[int]string{}
-	err = b.scanOptional(relatedFile(rels, "comments"), func(s *scanner) error {
+	r.links = map[int]string{}
+	left := r.bytesLeft
+	err := r.scan(name, func(s *scanner) error {
 		return s.eachChild(func(xml.StartElement) error {
-			return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				if el.Name.Local != "hyperlinks" {
+					return nil
+				}
 				return s.eachChild(func(el xml.StartElement) error {
-					column, row := parseReference(attr(el, "ref"))
-					if el.Name.Local != "comment" || column < 0 {
+					first, _, _ := strings.Cut(attr(el, "ref"), ":")
+					column, row := parseReference(first)
+					to := rels[relationID(el)]
+					if column < 0 || !external(to) {
+						return nil
+					}
+					if at := attr(el, "location"); at != "" {
+						to.target += "#" + at
+					}
+					r.links[row<<16|column] = to.target
+					return nil
+				})
+			})
+		})
+	})
+	r.bytesLeft = left // the sheet counts when its rows are read
+	return err
+}
+
+// readPeople reads the names of those who write comments in threads, by id.
+func (b *xlsxReader) readPeople(name string) error {
+	b.people = map[string]string{}
+	return b.scanOptional(name, func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				b.people[attr(el, "id")] = oneLine(attr(el, "displayName"))
+				return nil
+			})
+		})
+	})
+}
+
+// readComments reads the comments of a sheet. Where a cell has comments in a thread, its other one only
+// repeats them for older programs.
+func (r *sheetReader) readComments(rels map[string]relation) error {
+	r.comments = map[int]map[int]string{}
+	threads := map[string][]string{}
+	err := r.scanOptional(relatedFile(rels, "threadedComment"), func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				return s.eachChild(func(part xml.StartElement) error {
+					if part.Name.Local != "text" {
 						return nil
 					}
 					text, err := s.readText()
-					said[row<<16|column] = oneLine(text)
+					ref := attr(el, "ref")
+					threads[ref] = append(threads[ref], commentText(r.people[attr(el, "personId")], unescapeCharacters(text)))
 					return err
 				})
 			})
 		})
 	})
-	return said, err
+	if err != nil {
+		return err
+	}
+	for ref, said := range threads {
+		r.addComment(ref, strings.Join(said, "; "))
+	}
+	err = r.scanOptional(relatedFile(rels, "comments"), func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			return s.eachChild(func(xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
+					if ref := attr(el, "ref"); el.Name.Local == "comment" && threads[ref] == nil {
+						return s.eachChild(func(part xml.StartElement) error {
+							if part.Name.Local != "text" { // where it is drawn
+								return nil
+							}
+							text, err := readRichText(s)
+							r.addComment(ref, commentText("", text))
+							return err
+						})
+					}
+					return nil
+				})
+			})
+		})
+	})
+	r.commentRows = slices.Sorted(maps.Keys(r.comments))
+	return err
 }
+
+// addComment adds a comment on a cell.
+func (r *sheetReader) addComment(ref, text string) {
+	column, row := parseReference(ref)
+	if column < 0 || row < 1 {
+		return
+	}
+	if r.comments[row] == nil {
+		r.comments[row] = map[int]string{}
+	}
+	r.comments[row][column] = "[" + text + "]"
+}
+
+// readDrawings reads what is drawn on a sheet with the number of rows: text boxes, charts and pictures.
+func (b *xlsxReader) readDrawings(of string, rows int) error {
+	rels, err := b.readRelations(of)
+	if err != nil {
+		return err
+	}
+	name := relatedFile(rels, "drawing")
+	if rels, err = b.readRelations(name); err != nil {
+		return err
+	}
+	number, place := rows, ""
+	add := func(text string) error {
+		if tidy(text) == "" {
+			return nil
+		}
+		number++
+		return b.out.add(Block{Number: number, Text: tidy(place + text)})
+	}
+	return b.scanOptional(name, func(s *scanner) error {
+		described := false
+		var read func(el xml.StartElement) error
+		read = func(el xml.StartElement) error {
+			switch el.Name.Local {
+			case "from":
+				at := map[string]int{}
+				err := s.eachChild(func(el xml.StartElement) error {
+					text, err := s.readText()
+					if n, wrong := strconv.Atoi(strings.TrimSpace(text)); wrong == nil && n >= 0 && n < maxSheetRows {
+						at[el.Name.Local] = n
+					}
+					return err
+				})
+				place = fmt.Sprintf("At %s%d: ", wording.ColumnName(at["col"]), at["row"]+1)
+				return err
+			case "cNvPr":
+				if said := oneLine(attr(el, "descr")); said != "" {
+					described = true
+					return add("[picture: " + said + "]")
+				}
+				described = false
+				return nil
+			case "blip":
+				if described {
+					return nil
+				}
+				return add("[picture]")
+			case "txBody":
+				lines, err := readDrawingLines(s, nil)
+				if err != nil {
+					return err
+				}
+				return add(strings.Join(lines, "\n"))
+			case "chart":
+				text, err := b.readChart(rels[relationID(el)].target)
+				if err != nil {
+					return err
+				}
+				return add(text)
+			case "Fallback":
+				return nil
+			}
+			return s.eachChild(read)
+		}
+		return s.eachChild(read)
+	})
+}
+
+// maxSheetRows bounds the rows and columns of a drawing's place.
+const maxSheetRows = 1 << 20

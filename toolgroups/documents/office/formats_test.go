@@ -47,8 +47,8 @@ func TestWhatWordWrites(t *testing.T) {
 			"=== 1 \n\n1: III. a\n2:   III.1 b\n3:   III.2 c\n4: IV. d\n5:   IV.1 e\n",
 		},
 		{
-			"a list goes on with the numbers of another unless it has a start", item("0", "a") + itemOf("2", "0", "b") + itemOf("3", "0", "c") + itemOf("3", "0", "d") + item("0", "e"),
-			"=== 1 \n\n1: III. a\n2: IV. b\n3: 0. c\n4: I. d\n5: V. e\n",
+			"a list goes on with the numbers of another of its kind, and its own start counts once", item("0", "a") + itemOf("2", "0", "b") + itemOf("3", "0", "c") + itemOf("3", "0", "d") + item("0", "e"),
+			"=== 1 \n\n1: III. a\n2: IV. b\n3: 0. c\n4: I. d\n5: II. e\n",
 		},
 		{
 			"a text box and its copy for older programs", p(r("before") + `<mc:AlternateContent><mc:Choice><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent>` + p(r("box")) + `</w:txbxContent></mc:Fallback></mc:AlternateContent>`),
@@ -116,7 +116,7 @@ func TestSlidesInTheirOrder(t *testing.T) {
 		`<p:graphicFrame><dgm:relIds xmlns:dgm="dgm" r:dm="d"/></p:graphicFrame><p:graphicFrame><c:chart xmlns:c="c" r:id="gone"/></p:graphicFrame>`,
 		"ppt/slides/_rels/one.xml.rels", relationsTo("d", "diagramData", "../diagrams/data.xml"),
 		"ppt/diagrams/data.xml", `<dgm:dataModel xmlns:dgm="dgm" xmlns:a="a"><dgm:t><a:p><a:r><a:t>step</a:t></a:r></a:p></dgm:t></dgm:dataModel>`))
-	if want := "PowerPoint presentation\n=== 1 \n\n1: - item\n2:   - below\n    7\n\n3: plain\n\n4: step\n"; got != want {
+	if want := "PowerPoint presentation\n=== 1 \n\n1: - item\n2:   - below\n    7\n\n3: plain\n\n4: step\n\n5: [chart]\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -137,9 +137,9 @@ func TestRTFOfWord(t *testing.T) {
 		{"items", `{\listtext\pard\plain\f3 \'b7\tab}\pard\ilvl0 one\par{\listtext 2.\tab}\pard\ilvl1 two\par`, "1: - one\n2:   2. two\n"},
 		{"headings", `{\stylesheet{\s1 heading 1;}{\s2\sbasedon1 Other;}}\pard\s1 Top\par\pard\outlinelevel2 Third\par\pard text\par`, "\n1: # Top\n\n2: ### Third\n\n3: text\n"},
 		{"cells of several paragraphs", `\trowd\pard\intbl a\par b\cell c\cell\row\trowd\pard\intbl d\cell\cell\row\pard after\par`, "\n1: | a<br>b | c |\n|---|---|\n2: | d |  |\n\n3: after\n"},
-		{"links and pictures", `{\field{\*\fldinst{HYPERLINK "https://a.example/"}}{\fldrslt{here}}}{\pict\pngblip 89504e47}{\object{\result x}}.\par`, "1: here (https://a.example/).\n"},
-		{"hidden and unknown", `a{\v secret}{\*\unknown stuff}{\*\shppict{\pict 00}}\bin3 {{{b\par`, "1: ab\n"},
-		{"pages and notes", `one{\footnote note}\par\page two\par`, "1: one[^1]\n=== 2 \n\n1: two\n\n2: [^1]: note\n"},
+		{"links and pictures", `{\field{\*\fldinst{HYPERLINK "https://a.example/"}}{\fldrslt{here}}}{\pict\pngblip 89504e47}{\object{\result x}}.\par`, "1: here (https://a.example/)[picture][embedded object].\n"},
+		{"hidden and unknown", `a{\v secret}{\*\unknown stuff}{\*\shppict{\pict 00}}\bin3 {{{b\par`, "1: a[hidden: secret][picture]b\n"},
+		{"pages and notes", `one{\footnote note}\par\page two\par`, "1: one[^1]\n[^1]: note\n=== 2 \n\n1: two\n"},
 		{"signs", `a\~b\_c\emdash\ldblquote d\rdblquote\{\\\}\line e\tab f\par`, "1: a b-c—“d”{\\}\ne\tf\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -6,11 +6,18 @@ import (
 	"strings"
 )
 
-// archive makes a document of names and contents, in turns.
+// archive makes a document of names and contents, in turns. Of two files with one name it has the last.
 func archive(files ...string) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
+	last := map[string]int{}
 	for i := 0; i+1 < len(files); i += 2 {
+		last[files[i]] = i
+	}
+	for i := 0; i+1 < len(files); i += 2 {
+		if last[files[i]] != i {
+			continue
+		}
 		w, err := z.CreateHeader(&zip.FileHeader{Name: files[i], Method: zip.Store})
 		if err == nil {
 			_, err = w.Write([]byte(files[i+1]))

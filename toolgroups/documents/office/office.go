@@ -64,6 +64,9 @@ type Block struct {
 	// Cells are the cells of a sheet's row from column A on, escaped for a Markdown table. Non-empty
 	// cells beyond 100 columns follow, each after the name of its column.
 	Cells []string
+	// Hidden is true for a hidden row, and for the columns in HiddenColumns, counted from 0.
+	Hidden        bool
+	HiddenColumns map[int]bool
 }
 
 // Sink receives the content of a document.
@@ -101,14 +104,24 @@ const (
 func Read(file io.ReaderAt, size int64, name string, sink Sink) (Format, error) {
 	out := &emitter{sink: sink}
 	format, err := read(file, size, name, out)
-	var known Refusal
+	if err == nil {
+		err = out.flushNotes()
+	}
 	switch {
 	case out.err != nil:
 		return format, out.err
-	case err == nil || errors.As(err, &known):
-		return format, err
+	case err == nil:
+		return format, nil
 	}
-	return format, Refusal(fmt.Sprintf("is damaged or incomplete (%s). Ask for it once more", wording.Clip(oneLine(err.Error()), 200)))
+	return format, asRefusal(err)
+}
+
+// asRefusal returns an error as one that says what is wrong with the file.
+func asRefusal(err error) Refusal {
+	if known := Refusal(""); errors.As(err, &known) {
+		return known
+	}
+	return Refusal(fmt.Sprintf("is damaged or incomplete (%s). Ask for it once more", wording.Clip(oneLine(err.Error()), 200)))
 }
 
 func read(file io.ReaderAt, size int64, name string, out *emitter) (Format, error) {
@@ -195,11 +208,19 @@ type emitter struct {
 	inPart bool // a part has begun
 	wanted bool // the sink wants the blocks of the part
 	blocks int  // of the part
-	err    error
+	// The notes to which the block that comes refers, and how many the document has so far.
+	notes     []string
+	noteBytes int
+	noteCount int
+	inChunk   bool // a document in the document is read
+	err       error
 }
 
 // beginPart begins a part and reports whether it is wanted.
 func (e *emitter) beginPart(name string, hidden bool) bool {
+	if e.inPart {
+		_ = e.flushNotes() // the next block returns the error
+	}
 	e.parts++
 	e.inPart, e.blocks = true, 0
 	e.wanted = e.sink.Begin(Part{Number: e.parts, Name: oneLine(name), Hidden: hidden})
@@ -209,8 +230,41 @@ func (e *emitter) beginPart(name string, hidden bool) bool {
 // breakPage makes the next block begin a new page, unless the current page is empty.
 func (e *emitter) breakPage() {
 	if e.blocks > 0 {
+		_ = e.flushNotes() // the next block returns the error
 		e.inPart = false
 	}
+}
+
+// addNote returns the mark of a note. Its text follows the paragraph or the table that refers to it, so that
+// whoever reads that sees it too.
+func (e *emitter) addNote(text string) string {
+	e.noteCount++
+	mark := fmt.Sprintf("[^%d]", e.noteCount)
+	if text = oneLine(text); text != "" {
+		e.notes = append(e.notes, mark+": "+text)
+	}
+	if e.noteBytes += len(text); e.noteBytes > maxToken {
+		_ = e.flushNotes() // the next block returns the error
+	}
+	return mark
+}
+
+// takeNotes returns the texts of the notes to which the block refers, each on a line of its own.
+func (e *emitter) takeNotes() string {
+	text := ""
+	for _, note := range e.notes {
+		text += "\n" + note
+	}
+	e.notes, e.noteBytes = nil, 0
+	return text
+}
+
+// flushNotes passes the texts of the notes to which a heading or a table refers to the sink.
+func (e *emitter) flushNotes() error {
+	if text := strings.TrimSpace(e.takeNotes()); text != "" {
+		return e.add(Block{Text: text})
+	}
+	return e.err
 }
 
 // add passes a block to the sink. A text that is too long is split.
@@ -246,7 +300,7 @@ func (e *emitter) addParagraph(text string, tight bool) error {
 	if text = tidy(text); text == "" {
 		return nil
 	}
-	return e.add(Block{Text: text, Tight: tight})
+	return e.add(Block{Text: text + e.takeNotes(), Tight: tight})
 }
 
 // addHeading passes a heading to the sink. Markdown has six levels.
@@ -255,35 +309,36 @@ func (e *emitter) addHeading(level int, text string) error {
 		return nil
 	}
 	level = min(max(level, 1), 6)
-	return e.add(Block{Text: strings.Repeat("#", level) + " " + text, Level: level})
-}
-
-// addFootnotes passes the texts of notes to the sink, with their numbers.
-func (e *emitter) addFootnotes(texts []string) error {
-	for i, text := range texts {
-		if err := e.addParagraph(fmt.Sprintf("[^%d]: %s", i+1, text), i > 0); err != nil {
-			return err
-		}
+	if err := e.add(Block{Text: strings.Repeat("#", level) + " " + text, Level: level}); err != nil {
+		return err
 	}
-	return nil
+	return e.flushNotes()
 }
 
-// addItem passes a list item to the sink.
+// addItem passes a list item to the sink; mark is empty if it has neither a number nor a bullet.
 func (e *emitter) addItem(depth int, mark, text string, tight bool) error {
 	if text = tidy(text); text == "" {
 		return nil
 	}
 	indent := strings.Repeat("  ", min(max(depth, 0), 8))
-	text = strings.ReplaceAll(text, "\n", "\n"+indent+"  ")
-	return e.add(Block{Text: indent + mark + " " + text, Tight: tight})
+	text = strings.ReplaceAll(text+e.takeNotes(), "\n", "\n"+indent+"  ")
+	return e.add(Block{Text: indent + behindMark(mark, text), Tight: tight})
+}
+
+// behindMark returns the text of an item behind its number or bullet, if it has one.
+func behindMark(mark, text string) string {
+	if mark == "" || tidy(text) == "" {
+		return text
+	}
+	return mark + " " + text
 }
 
 // maxCells bounds the columns of a sheet's table.
 const maxCells = 100
 
-// addRow passes a row of a sheet to the sink. Cells beyond maxCells columns follow, each after the name
-// of its column.
-func (e *emitter) addRow(number int, cells map[int]string) error {
+// addRow passes a row of a sheet to the sink, with the cells by their columns. Cells beyond maxCells columns
+// follow, each after the name of its column.
+func (e *emitter) addRow(b Block, cells map[int]string) error {
 	last, far := 0, []int{}
 	for at, text := range cells {
 		switch {
@@ -307,7 +362,8 @@ func (e *emitter) addRow(number int, cells map[int]string) error {
 			row = append(row, clipCell(wording.ColumnName(at)+": "+cellText(cells[at]), &room))
 		}
 	}
-	return e.add(Block{Number: number, Cells: row})
+	b.Cells = row
+	return e.add(b)
 }
 
 // clipCell cuts the text of a cell to the room that is left in its row.
@@ -322,26 +378,67 @@ func clipCell(text string, room *int) string {
 	return text
 }
 
-// table writes the rows of a table, each as a block.
+// table writes the rows of a table, each as a block. Rows of a single cell are paragraphs, unless a row of
+// several follows them.
 type table struct {
-	out         *emitter
-	rows        int
-	multiColumn bool // the first row has several cells
+	out     *emitter
+	columns int      // of the first row
+	single  []string // rows of a single cell that are not written yet
 }
 
-// addRow passes a row to the sink: as a paragraph if the first row has a single cell.
+// maxSingle bounds the rows that wait for one of several cells.
+const maxSingle = 20
+
+// addRow passes a row to the sink.
 func (t *table) addRow(cells []string) error {
-	if t.rows++; t.rows == 1 {
-		t.multiColumn = len(cells) > 1
+	if t.columns == 0 && len(cells) <= 1 {
+		t.single = append(t.single, strings.Join(cells, ""))
+		if len(t.single) < maxSingle {
+			return nil
+		}
+		return t.end()
 	}
-	if !t.multiColumn {
-		return t.out.addParagraph(strings.ReplaceAll(strings.Join(cells, "\n"), "<br>", "\n"), false)
+	if t.columns == 0 {
+		t.columns = len(cells)
+		for i, text := range t.single {
+			if err := t.write(append([]string{text}, make([]string, len(cells)-1)...), i == 0); err != nil {
+				return err
+			}
+		}
+		err := t.write(cells, len(t.single) == 0)
+		t.single = nil
+		return err
 	}
+	return t.write(cells, false)
+}
+
+func (t *table) write(cells []string, first bool) error {
 	text := "| " + strings.Join(cells, " | ") + " |"
-	if t.rows == 1 {
+	if first {
 		text += "\n|" + strings.Repeat("---|", len(cells))
 	}
-	return t.out.add(Block{Text: text, Tight: t.rows > 1})
+	return t.out.add(Block{Text: text, Tight: !first})
+}
+
+// end writes rows of a single cell, after which no row of several followed.
+func (t *table) end() error {
+	if t.columns == 0 && len(t.single) == 0 {
+		return nil
+	}
+	for _, text := range t.single {
+		if err := t.out.addParagraph(strings.ReplaceAll(text, "<br>", "\n"), false); err != nil {
+			return err
+		}
+	}
+	t.single = nil
+	return t.out.flushNotes()
+}
+
+// breakPage begins a page after a row.
+func (t *table) breakPage() error {
+	err := t.end()
+	t.out.breakPage()
+	return err
 }
 
 // cellText escapes a text for a cell of a Markdown table.
@@ -358,10 +455,13 @@ func cellText(text string) string {
 // tidy removes control characters and surrounding blanks.
 func tidy(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
 			return r
+		case r == '\r', r == '\v', r == '\u2028', r == '\u2029':
+			return '\n'
 		case r == '\u00a0':
 			return ' '
 		case r < ' ', r == '\x7f', r == '\u00ad', r == '\ufeff':

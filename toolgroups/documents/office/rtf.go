@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -14,6 +15,8 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
+
+	"oneclaw/internal/formula"
 )
 
 // rtfReader reads an RTF document as a stream of control words, groups and text.
@@ -24,18 +27,25 @@ type rtfReader struct {
 	stack         []rtfState
 	codePage      encoding.Encoding // of characters given as bytes
 	fonts         map[int]int       // code pages by font
-	headingLevels map[int]int       // heading levels by style
-	bytes         []byte            // characters that are not decoded yet
-	text          strings.Builder   // of the paragraph
-	cells         []string          // of the row
-	table         *table            // the current table, or nil
-	notes         []string          // the text of footnotes
-	field         string            // the instruction of the last field
-	depth         int               // of the item
-	level         int               // of the paragraph
-	inRow         bool              // the paragraph is in a table
-	highSurrogate rune              // the last UTF-16 unit, perhaps the first of a pair
-	skip          int               // replacement characters to skip
+	fontNames     map[int]string
+	headingLevels map[int]int     // heading levels by style
+	bytes         []byte          // characters that are not decoded yet
+	text          richText        // of the paragraph
+	lines         strings.Builder // the paragraphs before it in its cell
+	mark          string          // the number or bullet of the paragraph
+	boxes         []string        // text boxes at the paragraph
+	table         rtfTable
+	aside         richText // of the note or the text box that is read
+	author        string   // of the comment that follows
+	class         string   // of the object that is read
+	form          rtfForm
+	formulaRoom   int    // elements that the formula may still have
+	field         string // the instruction of the last field
+	depth         int    // of the item
+	level         int    // of the paragraph
+	inRow         bool   // the paragraph is in a table
+	highSurrogate rune   // the last UTF-16 unit, perhaps the first of a pair
+	skip          int    // replacement characters to skip
 }
 
 // rtfState is the state of a group.
@@ -43,9 +53,17 @@ type rtfState struct {
 	into    destination
 	font    int
 	ucSkip  int
-	style   int  // the style being defined
-	hidden  bool // invisible text
+	style   int // the style being defined
+	text    textStyle
+	deleted bool
 	inField bool
+	formula *formula.Element // the element of a formula that is read
+}
+
+// rtfForm is a form field: its value, the value that it begins with, and the entries of a list.
+type rtfForm struct {
+	value, first int
+	entries      []string
 }
 
 // destination is the use of a group's text.
@@ -58,19 +76,29 @@ const (
 	intoStyles
 	intoMark // the number or bullet of an item
 	intoNote
-	intoField // the instruction of a field
+	intoComment
+	intoAuthor // of a comment
+	intoBox    // a text box
+	intoField  // the instruction of a field
+	intoForm   // a form field
+	intoEntry  // of a form field's list
+	intoObject // an object of another program
+	intoClass  // of the object
+	intoFormula
 )
 
 // groupDestinations maps the names of groups to the use of their text.
 var groupDestinations = map[string]destination{
 	"fonttbl": intoFonts, "stylesheet": intoStyles, "listtext": intoMark, "pntext": intoMark, "footnote": intoNote,
-	"colortbl": intoNothing, "info": intoNothing, "pict": intoNothing, "object": intoNothing, "header": intoNothing,
+	"colortbl": intoNothing, "info": intoNothing, "pict": intoNothing, "object": intoObject, "objclass": intoClass, "header": intoNothing,
 	"headerl": intoNothing, "headerr": intoNothing, "headerf": intoNothing, "footer": intoNothing, "footerl": intoNothing,
 	"footerr": intoNothing, "footerf": intoNothing, "fldinst": intoField, "fldrslt": intoBody, "themedata": intoNothing,
 	"listtable": intoNothing, "listoverridetable": intoNothing, "rsidtbl": intoNothing, "xmlnstbl": intoNothing,
 	"datastore": intoNothing, "latentstyles": intoNothing, "generator": intoNothing, "datafield": intoNothing,
-	"annotation": intoNote, "atnid": intoNothing, "atnauthor": intoNothing, "bkmkstart": intoNothing, "bkmkend": intoNothing,
+	"annotation": intoComment, "atnid": intoNothing, "atnauthor": intoAuthor, "bkmkstart": intoNothing, "bkmkend": intoNothing,
 	"nonshppict": intoNothing, "shppict": intoBody, "shpinst": intoBody, "sp": intoNothing, "pn": intoNothing, "revtbl": intoNothing,
+	"shptxt": intoBox, "dptxbxtext": intoBox, "do": intoBody, "shprslt": intoNothing, "nonesttables": intoNothing, "xe": intoNothing, "tc": intoNothing,
+	"formfield": intoForm, "ffl": intoEntry, "moMathPara": intoBody, "moMath": intoFormula, "mmathPict": intoNothing,
 }
 
 // controlChars are the control words for characters.
@@ -82,7 +110,7 @@ var controlChars = map[string]string{
 func readRTF(from io.Reader, out *emitter) error {
 	r := &rtfReader{
 		in: bufio.NewReaderSize(from, 64<<10), out: out, codePage: charmap.Windows1252,
-		fonts: map[int]int{}, headingLevels: map[int]int{}, state: rtfState{ucSkip: 1},
+		fonts: map[int]int{}, fontNames: map[int]string{}, headingLevels: map[int]int{}, state: rtfState{ucSkip: 1}, table: rtfTable{table: table{out: out}},
 	}
 	for {
 		c, err := r.in.ReadByte()
@@ -97,6 +125,9 @@ func readRTF(from io.Reader, out *emitter) error {
 			}
 			r.decode()
 			r.stack, r.skip = append(r.stack, r.state), 0
+			if r.state.formula != nil {
+				r.beginElement()
+			}
 		case c == '}':
 			if err := r.endGroup(); err != nil {
 				return err
@@ -109,7 +140,7 @@ func readRTF(from io.Reader, out *emitter) error {
 		default:
 			r.addByte(c)
 		}
-		if r.text.Len()+len(r.bytes) > maxToken {
+		if r.text.Len()+r.lines.Len()+r.aside.Len()+len(r.bytes) > maxToken {
 			return errLong
 		}
 	}
@@ -124,10 +155,7 @@ func (r *rtfReader) finish() error {
 	if err := r.endParagraph(); err != nil {
 		return err
 	}
-	for i, text := range r.notes {
-		r.notes[i] = oneLine(text)
-	}
-	if err := r.out.addFootnotes(r.notes); err != nil {
+	if err := r.table.end(); err != nil {
 		return err
 	}
 	if len(r.stack) > 0 {
@@ -145,13 +173,77 @@ func (r *rtfReader) endGroup() error {
 	was := r.state
 	r.state, r.stack = r.stack[len(r.stack)-1], r.stack[:len(r.stack)-1]
 	r.skip = 0
-	if was.into == intoNote && r.state.into != intoNote && len(r.notes) > 0 {
-		r.addText(fmt.Sprintf("[^%d]", len(r.notes)))
+	if was.into != r.state.into {
+		r.endDestination(was)
 	}
-	if m := linkField.FindStringSubmatch(r.field); m != nil && was.inField && !r.state.inField {
-		r.addText(" (" + m[1] + ")")
+	if was.inField && !r.state.inField {
+		r.endField()
 	}
 	return nil
+}
+
+// endDestination writes what a group was collected for.
+func (r *rtfReader) endDestination(was rtfState) {
+	switch was.into {
+	case intoNote, intoComment, intoBox:
+		text := r.aside.String()
+		r.aside.Reset()
+		if !r.inRow && len(r.table.cells) == 0 {
+			_ = r.table.end() // the notes of the table before; the next block returns the error
+		}
+		switch was.into {
+		case intoNote:
+			r.addMark(r.out.addNote(text))
+		case intoComment:
+			r.addMark(r.out.addNote(commentText(r.author, text)))
+			r.author = ""
+		default:
+			r.boxes = append(r.boxes, text)
+		}
+	case intoObject:
+		r.addMark(embeddedObject(r.class))
+		r.class = ""
+	case intoFormula:
+		switch {
+		case r.formulaRoom < 0:
+			r.addMark(formula.Unread)
+		case was.formula != nil:
+			r.addMark(was.formula.Line())
+		}
+	}
+}
+
+// endField writes what a field shows that has no result.
+func (r *rtfReader) endField() {
+	instruction := strings.TrimSpace(r.field)
+	name, code, _ := strings.Cut(instruction, " ")
+	value := r.form.value
+	if value == notFilled {
+		value = r.form.first
+	}
+	switch {
+	case name == "EQ":
+		r.addMark("[formula: " + oneLine(code) + "]")
+	case name == "FORMCHECKBOX" && value == 1:
+		r.addMark("☒")
+	case name == "FORMCHECKBOX":
+		r.addMark("☐")
+	case name == "FORMDROPDOWN" && value >= 0 && value < len(r.form.entries):
+		r.addMark(oneLine(r.form.entries[value]))
+	}
+	r.field = ""
+}
+
+// notFilled is the value of a form field that has none of its own.
+const notFilled = 25
+
+// beginElement begins an element of a formula, whose name follows.
+func (r *rtfReader) beginElement() {
+	part := &formula.Element{}
+	if r.formulaRoom--; r.formulaRoom >= 0 {
+		r.state.formula.Parts = append(r.state.formula.Parts, part)
+	}
+	r.state.formula = part
 }
 
 // linkField matches a field with a link.
@@ -224,7 +316,15 @@ func (r *rtfReader) applyControlWord(name string, n int, given bool) error { //n
 		return nil
 	}
 	if into, ok := groupDestinations[name]; ok {
-		return r.setDestination(into)
+		return r.setDestination(name, into)
+	}
+	if f := r.state.formula; f != nil {
+		if element, ok := strings.CutPrefix(name, "m"); ok && f.Name == "" {
+			f.Name = element
+		}
+		if name != "u" && name != "uc" {
+			return nil
+		}
 	}
 	switch name {
 	case "bin":
@@ -257,29 +357,69 @@ func (r *rtfReader) applyControlWord(name string, n int, given bool) error { //n
 	case "ilvl":
 		r.depth = n
 	case "field":
-		r.state.inField, r.field = true, ""
+		r.state.inField, r.field, r.form = true, "", rtfForm{value: notFilled}
+	case "ffres":
+		r.form.value = n
+	case "ffdefres":
+		r.form.first = n
 	case "outlinelevel":
 		if n >= 0 && n < 9 && r.state.into == intoBody {
 			r.level = n + 1
 		}
-	case "v", "deleted":
+	case "v", "strike", "striked", "deleted", "super", "sub", "nosupersub", "up", "dn", "plain":
 		r.decode()
-		r.state.hidden = !given || n != 0
-	case "plain":
-		r.decode()
-		r.state.hidden, r.state.font = false, 0
+		r.applyFormat(name, n, given)
 	default:
-		return r.applyStructure(name)
+		return r.applyStructure(name, n)
 	}
 	return nil
 }
 
+// applyFormat executes a control word for the format of text.
+func (r *rtfReader) applyFormat(name string, n int, given bool) {
+	on := !given || n != 0
+	switch name {
+	case "v":
+		r.state.text.hidden = on
+	case "strike", "striked":
+		r.state.text.struck = on
+	case "deleted":
+		r.state.deleted = on
+	case "super":
+		r.state.text.script = 0
+		if on {
+			r.state.text.script = 1
+		}
+	case "sub":
+		r.state.text.script = 0
+		if on {
+			r.state.text.script = -1
+		}
+	case "nosupersub":
+		r.state.text.script = 0
+	case "up", "dn": // in half points
+		r.state.text.script = 0
+		switch raised := !given || n >= minRaised; {
+		case raised && name == "up":
+			r.state.text.script = 1
+		case raised:
+			r.state.text.script = -1
+		}
+	case "plain":
+		r.state.text = textStyle{link: r.state.text.link}
+		r.state.deleted, r.state.font = false, 0
+	}
+}
+
 // applyStructure executes a control word that begins or ends a paragraph, cell, row or page.
-func (r *rtfReader) applyStructure(name string) error {
+func (r *rtfReader) applyStructure(name string, n int) error {
 	r.decode()
 	if r.state.into != intoBody {
-		if name == "par" {
-			r.addText(" ")
+		switch name {
+		case "par", "row", "nestrow":
+			r.addText("\n")
+		case "cell", "nestcell":
+			r.addText("\t")
 		}
 		return nil
 	}
@@ -294,37 +434,78 @@ func (r *rtfReader) applyStructure(name string) error {
 		if err := r.endParagraph(); err != nil {
 			return err
 		}
+		if err := r.table.end(); err != nil {
+			return err
+		}
 		r.out.breakPage()
-	case "cell", "nestcell":
-		r.cells = append(r.cells, cellText(r.text.String()))
-		r.text.Reset()
-		if len(r.cells) > maxCells {
+	case "trowd":
+		r.table.edges = nil
+	case "cellx":
+		if len(r.table.edges) < maxCells {
+			r.table.edges = append(r.table.edges, n)
+		}
+	case "cell":
+		r.lines.WriteString(r.takeParagraph())
+		r.table.cells = append(r.table.cells, cellText(r.lines.String()))
+		r.lines.Reset()
+		if len(r.table.cells) > maxCells {
 			return r.endRow()
 		}
-	case "row", "nestrow":
+	case "nestcell", "nestrow": // a table in a cell becomes lines
+		r.lines.WriteString(r.takeParagraph() + "\n")
+	case "row":
 		return r.endRow()
 	}
 	return nil
 }
 
 // setDestination sets the destination of a group's text.
-func (r *rtfReader) setDestination(into destination) error {
+func (r *rtfReader) setDestination(name string, into destination) error {
 	r.decode()
 	// Groups that readers may skip are marked before their name; known ones are read.
 	outer := intoBody
 	if len(r.stack) > 0 {
 		outer = r.stack[len(r.stack)-1].into
 	}
-	if outer == intoNothing || outer == intoFonts || outer == intoStyles {
+	switch outer {
+	case intoNothing, intoFonts, intoStyles, intoFormula, intoMark:
 		return nil
+	case intoNote, intoComment, intoBox:
+		if into == intoNote || into == intoComment || into == intoBox {
+			into = outer // one in another is a part of it
+		}
+	case intoObject:
+		if into != intoClass {
+			into = intoObject
+		}
+	}
+	switch {
+	case into == intoBody:
+		into = outer
+	case into == intoFormula:
+		r.formulaRoom = formula.MaxElements
+		r.state.formula = &formula.Element{Name: "oMath"}
+	case into == intoNote, into == intoComment, into == intoBox:
+		r.state.text = textStyle{} // not that of the mark
+	case into == intoMark:
+		r.mark = ""
+	case into == intoAuthor:
+		r.author = ""
+	case into == intoEntry:
+		if len(r.form.entries) < maxCells {
+			r.form.entries = append(r.form.entries, "")
+		}
+	}
+	switch name {
+	case "fldrslt":
+		if m := linkField.FindStringSubmatch(r.field); m != nil {
+			r.state.text.link = m[1]
+		}
+	case "pict":
+		r.state.into = outer
+		r.addMark("[picture]")
 	}
 	r.state.into = into
-	if into == intoBody {
-		r.state.into = outer
-	}
-	if into == intoNote && len(r.notes) < maxNotes {
-		r.notes = append(r.notes, "")
-	}
 	return nil
 }
 
@@ -334,7 +515,7 @@ func (r *rtfReader) addByte(c byte) {
 		r.skip--
 		return
 	}
-	if r.state.into != intoNothing && r.state.into != intoFonts {
+	if into := r.state.into; into != intoNothing && into != intoObject {
 		r.bytes = append(r.bytes, c)
 	}
 }
@@ -348,6 +529,9 @@ func (r *rtfReader) decode() {
 	if of := r.fonts[r.state.font]; of != 0 {
 		e = encodingForCodePage(of)
 	}
+	if r.symbolFont() != "" {
+		e = charmap.ISO8859_1 // its characters are not letters
+	}
 	text, err := e.NewDecoder().Bytes(r.bytes)
 	if err != nil {
 		text = r.bytes
@@ -356,25 +540,57 @@ func (r *rtfReader) decode() {
 	r.addText(string(text))
 }
 
+// symbolFont returns the name of the font if its characters are signs, or "".
+func (r *rtfReader) symbolFont() string {
+	name := strings.TrimSuffix(strings.TrimSpace(r.fontNames[r.state.font]), ";")
+	if r.state.into == intoFonts || symbolText(name, "a") == "a" {
+		return ""
+	}
+	return name
+}
+
+// addMark adds a text that is neither above nor below the line.
+func (r *rtfReader) addMark(text string) {
+	was := r.state
+	r.state.text.script, r.state.font = 0, -1
+	r.addText(text)
+	r.state = was
+}
+
 // addText adds a text to the destination of its group.
 func (r *rtfReader) addText(text string) {
 	if len(r.bytes) > 0 {
 		r.decode()
 	}
-	if r.state.hidden {
+	if r.state.deleted {
 		return
 	}
+	text = symbolText(r.symbolFont(), text)
 	switch r.state.into {
-	case intoBody, intoMark:
-		r.text.WriteString(text)
-	case intoNote:
-		if n := len(r.notes); n > 0 && len(r.notes[n-1]) < maxBlock {
-			r.notes[n-1] += text
-		}
+	case intoBody:
+		r.text.write(text, r.state.text)
+	case intoNote, intoComment, intoBox:
+		r.aside.write(text, r.state.text)
+	case intoMark:
+		collect(&r.mark, text)
+	case intoAuthor:
+		collect(&r.author, text)
+	case intoClass:
+		collect(&r.class, text)
 	case intoField:
-		if len(r.field) < maxWord*maxWord {
-			r.field += text
+		collect(&r.field, text)
+	case intoEntry:
+		if n := len(r.form.entries); n > 0 {
+			collect(&r.form.entries[n-1], text)
 		}
+	case intoFormula:
+		if r.state.formula != nil {
+			r.state.formula.Text += text
+		}
+	case intoFonts:
+		name := r.fontNames[r.state.font]
+		collect(&name, text)
+		r.fontNames[r.state.font] = name
 	case intoStyles:
 		if level := headingLevel(strings.TrimSuffix(strings.TrimSpace(text), ";")); level > 0 {
 			r.headingLevels[r.state.style] = level
@@ -382,46 +598,162 @@ func (r *rtfReader) addText(text string) {
 	}
 }
 
+// collect adds a text to one that is short.
+func collect(to *string, text string) {
+	if len(*to) < maxInstruction {
+		*to += text
+	}
+}
+
 // itemMark matches the number or bullet before an item's text.
 var itemMark = regexp.MustCompile(`^\s*([•·●○▪◦\x{f0b7}o§-]|\(?[0-9]{1,4}[.)]|\(?[a-zA-Z][.)]|[ivxIVX]{1,6}[.)])\t\s*`)
+
+// takeParagraph returns the text of the paragraph in a cell, with its mark and its text boxes.
+func (r *rtfReader) takeParagraph() string {
+	text := r.text.String()
+	r.text.Reset()
+	text = behindMark(itemNumber(r.mark), text)
+	r.mark = ""
+	for _, box := range r.boxes {
+		text += "\n" + box
+	}
+	r.boxes = nil
+	return text
+}
+
+// itemNumber returns the number of an item, or a bullet if its mark is none, or "" if it has no mark.
+func itemNumber(mark string) string {
+	mark = oneLine(mark)
+	if mark == "" || mark == "o" || !strings.ContainsFunc(mark, isWordRune) {
+		return map[bool]string{false: bullet}[mark == ""]
+	}
+	return mark
+}
 
 // endParagraph passes the paragraph to the sink. In a table it becomes a line of its cell.
 func (r *rtfReader) endParagraph() error {
 	r.decode()
-	if r.inRow || len(r.cells) > 0 {
-		r.text.WriteByte('\n')
+	if r.inRow || len(r.table.cells) > 0 {
+		r.lines.WriteString(r.takeParagraph() + "\n")
 		return nil
 	}
-	text := r.text.String()
-	r.text.Reset()
+	mark := itemNumber(r.mark)
+	r.mark = ""
+	text := r.takeParagraph()
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	r.table = nil
-	if r.level > 0 {
-		return r.out.addHeading(r.level, text)
+	if err := r.table.end(); err != nil {
+		return err
 	}
-	if m := itemMark.FindStringSubmatch(text); m != nil {
-		mark := m[1]
-		if len(mark) == 1 || []rune(mark)[0] > 0x7f {
-			mark = bullet
+	if r.level > 0 {
+		if mark == bullet {
+			mark = ""
 		}
-		return r.out.addItem(r.depth, mark, text[len(m[0]):], true)
+		return r.out.addHeading(r.level, behindMark(mark, text))
+	}
+	if m := itemMark.FindStringSubmatch(text); mark == "" && m != nil {
+		mark, text = itemNumber(m[1]), text[len(m[0]):]
+	}
+	if mark != "" {
+		return r.out.addItem(r.depth, mark, text, true)
 	}
 	return r.out.addParagraph(text, false)
 }
 
 // endRow ends a row of a table.
 func (r *rtfReader) endRow() error {
-	if len(r.cells) == 0 {
+	r.lines.Reset()
+	return r.table.endRow()
+}
+
+// rtfTable is a table, whose columns are known only when all rows are: a row says where its cells end.
+type rtfTable struct {
+	table table
+	cells []string // of the row
+	edges []int    // the right edges of the row's cells
+	rows  []rtfRow
+	size  int   // of the rows, in bytes
+	grid  []int // the right edges of the columns
+}
+
+// rtfRow is a row that waits for the others.
+type rtfRow struct {
+	cells []string
+	edges []int
+}
+
+const (
+	// maxWaiting and maxWaitingSize bound the rows that wait for others.
+	maxWaiting     = 500
+	maxWaitingSize = 1 << 20
+	// sameEdge is how far apart the edges of one column may be, in twips.
+	sameEdge = 30
+)
+
+// endRow ends a row.
+func (t *rtfTable) endRow() error {
+	if len(t.cells) == 0 {
 		return nil
 	}
-	if r.table == nil {
-		r.table = &table{out: r.out}
+	for _, text := range t.cells {
+		t.size += len(text)
 	}
-	cells := r.cells
-	r.cells = nil
-	return r.table.addRow(cells)
+	t.rows = append(t.rows, rtfRow{t.cells, t.edges})
+	t.cells = nil
+	if len(t.rows) < maxWaiting && t.size < maxWaitingSize {
+		return nil
+	}
+	return t.flush()
+}
+
+// end ends the table.
+func (t *rtfTable) end() error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	err := t.table.end()
+	t.table, t.grid = table{out: t.table.out}, nil
+	return err
+}
+
+// flush writes the rows that wait. A cell over several columns is followed by empty ones.
+func (t *rtfTable) flush() error {
+	edges := t.grid
+	for _, row := range t.rows {
+		if len(row.edges) == len(row.cells) {
+			edges = append(edges, row.edges...)
+		}
+	}
+	slices.Sort(edges)
+	t.grid = nil
+	for _, edge := range edges {
+		if n := len(t.grid); (n == 0 || edge > t.grid[n-1]+sameEdge) && n < maxCells {
+			t.grid = append(t.grid, edge)
+		}
+	}
+	for _, row := range t.rows {
+		if err := t.table.addRow(t.spread(row)); err != nil {
+			return err
+		}
+	}
+	t.rows, t.size = nil, 0
+	return nil
+}
+
+// spread returns the cells of a row by the columns of the table.
+func (t *rtfTable) spread(row rtfRow) (cells []string) {
+	if len(row.edges) != len(row.cells) {
+		return row.cells
+	}
+	column := 0
+	for i, text := range row.cells {
+		cells = append(cells, text)
+		for column++; column < len(t.grid) && t.grid[column]-sameEdge <= row.edges[i]; column++ {
+			cells = append(cells, "")
+		}
+	}
+	return cells
 }
 
 // encodingForCodePage returns the encoding of a code page.

@@ -10,8 +10,9 @@ import (
 // pptxReader reads a PPTX file.
 type pptxReader struct {
 	*zipDocument
-	out  *emitter
-	rels map[string]relation // of the current slide
+	out     *emitter
+	rels    map[string]relation // of the current slide
+	authors map[string]string   // of comments, by id
 }
 
 func (p *zipDocument) readSlides(main string, s *scanner, out *emitter) error {
@@ -32,8 +33,25 @@ func (p *zipDocument) readSlides(main string, s *scanner, out *emitter) error {
 	if err != nil {
 		return err
 	}
+	authors := map[string]string{}
+	for _, r := range all {
+		if r.kind != "commentAuthors" && r.kind != "authors" {
+			continue
+		}
+		err := p.scanOptional(r.target, func(s *scanner) error {
+			return s.eachChild(func(xml.StartElement) error {
+				return s.eachChild(func(el xml.StartElement) error {
+					authors[attr(el, "id")] = oneLine(attr(el, "name"))
+					return nil
+				})
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for _, id := range ids {
-		if err := (&pptxReader{zipDocument: p, out: out}).readSlide(all[id].target); err != nil {
+		if err := (&pptxReader{zipDocument: p, out: out, authors: authors}).readSlide(all[id].target); err != nil {
 			return err
 		}
 	}
@@ -47,17 +65,22 @@ func (d *pptxReader) readSlide(name string) (err error) {
 	wanted := false
 	err = d.scan(name, func(s *scanner) error {
 		return s.eachChild(func(root xml.StartElement) error {
-			wanted = d.out.beginPart("", attr(root, "show") == "0")
+			wanted = d.out.beginPart("", attr(root, "show") == "0" || attr(root, "show") == "false")
 			if !wanted {
 				return nil
 			}
 			return s.eachChild(d.shapeReader(s, &shape{}))
 		})
 	})
-	if notes := relatedFile(d.rels, "notesSlide"); err == nil && wanted && notes != "" {
-		return d.readNotes(notes)
+	if err != nil || !wanted {
+		return err
 	}
-	return err
+	if notes := relatedFile(d.rels, "notesSlide"); notes != "" {
+		if err := d.readNotes(notes); err != nil {
+			return err
+		}
+	}
+	return d.readComments()
 }
 
 // shape is the state of a shape while it is read.
@@ -66,6 +89,9 @@ type shape struct {
 	kind          string // of the placeholder
 	onNotesPage   bool   // it is on the notes page
 	afterItem     bool   // the last paragraph was an item
+	described     bool   // its alternative text was written
+	link          string
+	marks         drawingMarks
 }
 
 // shapeReader returns a function that reads the shapes of a slide in drawing order.
@@ -73,23 +99,34 @@ func (d *pptxReader) shapeReader(s *scanner, in *shape) func(xml.StartElement) e
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
-		case "sp":
+		case "sp", "pic", "cxnSp":
 			return s.eachChild(d.shapeReader(s, &shape{onNotesPage: in.onNotesPage}))
 		case "ph":
 			in.isPlaceholder, in.kind = true, attr(el, "type")
 		case "cNvPr":
-			if said := oneLine(attr(el, "descr")); said != "" && !in.onNotesPage {
-				return d.out.addParagraph(fmt.Sprintf("[picture: %s]", said), false)
+			return d.readProperties(s, el, in)
+		case "blip":
+			if !in.described && !in.onNotesPage {
+				in.described = true
+				return d.out.addParagraph("[picture]"+linkSuffix(in.link), false)
 			}
+		case "lstStyle":
+			return in.marks.readStyles(s)
 		case "p":
 			return d.readParagraph(s, in)
 		case "tbl":
 			return d.readTable(s)
 		case "chart":
-			return d.readChart(d.rels[relationID(el)].target)
+			text, err := d.zipDocument.readChart(d.rels[relationID(el)].target)
+			if err != nil {
+				return err
+			}
+			return d.out.addParagraph(text, false)
+		case "oleObj":
+			return d.out.addParagraph(embeddedObject(attr(el, "progId")), false)
 		case "relIds": // of a diagram
 			return d.scanOptional(d.rels[attr(el, "dm")].target, func(s *scanner) error {
-				return s.eachChild(d.shapeReader(s, &shape{}))
+				return s.eachChild(d.shapeReader(s, &shape{described: true}))
 			})
 		case "Fallback":
 		default:
@@ -100,73 +137,251 @@ func (d *pptxReader) shapeReader(s *scanner, in *shape) func(xml.StartElement) e
 	return read
 }
 
+// readProperties reads the alternative text of a shape, and the target of its link.
+func (d *pptxReader) readProperties(s *scanner, el xml.StartElement, in *shape) error {
+	err := s.eachChild(func(el xml.StartElement) error {
+		if el.Name.Local == "hlinkClick" {
+			in.link = d.linkTarget(el)
+		}
+		return nil
+	})
+	said := oneLine(attr(el, "descr"))
+	if err != nil || said == "" || in.onNotesPage {
+		return err
+	}
+	in.described = true
+	return d.out.addParagraph(fmt.Sprintf("[picture: %s]", said)+linkSuffix(in.link), false)
+}
+
+// linkTarget returns the address of a link that leaves the document.
+func (d *pptxReader) linkTarget(el xml.StartElement) string {
+	if to := d.rels[relationID(el)]; to.external {
+		return to.target
+	}
+	return ""
+}
+
+// linkSuffix returns the target of a link, as it follows the text of the link.
+func linkSuffix(to string) string {
+	if to = oneLine(to); to == "" {
+		return ""
+	}
+	return " (" + to + ")"
+}
+
 // readParagraph reads a paragraph of a shape.
 func (d *pptxReader) readParagraph(s *scanner, in *shape) error {
-	text, depth, mark, err := readDrawingText(s)
-	if err != nil || tidy(text) == "" {
+	text, about, err := readDrawingText(s, d.linkTarget)
+	if err != nil {
 		return err
+	}
+	inherits := in.isPlaceholder && !in.onNotesPage && (in.kind == "" || in.kind == "body" || in.kind == "obj")
+	mark := in.marks.next(about, inherits, tidy(text) == "")
+	if tidy(text) == "" {
+		return nil
 	}
 	tight := in.afterItem
 	in.afterItem = false
 	switch in.kind {
 	case "title", "ctrTitle":
-		return d.out.addHeading(1, text)
+		return d.out.addHeading(1, text+linkSuffix(in.link))
 	case "sldNum", "dt", "ftr", "hdr", "sldImg":
 		return nil
 	}
+	text += linkSuffix(in.link)
 	switch {
 	case in.onNotesPage:
-		return d.out.addParagraph("Notes: "+text, false)
-	case mark == bulletSet, mark == bulletInherited && in.isPlaceholder && (in.kind == "" || in.kind == "body" || in.kind == "obj"):
+		return d.out.addParagraph("Notes: "+behindMark(mark, text), false)
+	case mark != "":
 		in.afterItem = true
-		return d.out.addItem(depth, bullet, text, tight)
+		return d.out.addItem(about.depth, mark, text, tight)
 	}
 	return d.out.addParagraph(text, false)
 }
 
-// Whether a paragraph has a bullet.
+// drawingParagraph is what the properties of a DrawingML paragraph say of its bullet or number.
+type drawingParagraph struct {
+	depth  int
+	bullet bulletKind
+	number string // the format of an automatic number
+	start  int
+}
+
+// bulletKind is whether a paragraph has a bullet or a number.
+type bulletKind int
+
 const (
-	bulletInherited = iota
+	bulletInherited bulletKind = iota
 	bulletSet
+	bulletNumber
 	bulletNone
 )
 
-// readDrawingText returns the text of a DrawingML paragraph, its depth, and whether it has a bullet.
-func readDrawingText(s *scanner) (text string, depth, mark int, err error) {
-	var b strings.Builder
+// drawingMarks counts the numbered paragraphs of a shape.
+type drawingMarks struct {
+	styles [maxListLevels]drawingParagraph // what the shape says of the levels
+	last   [maxListLevels]drawingParagraph // the last paragraph of the level
+	counts [maxListLevels]int              // 0 before the first one
+}
+
+// readStyles reads what a shape says of its levels.
+func (m *drawingMarks) readStyles(s *scanner) error {
+	return s.eachChild(func(el xml.StartElement) error {
+		level, ok := strings.CutPrefix(el.Name.Local, "lvl")
+		n, err := strconv.Atoi(strings.TrimSuffix(level, "pPr"))
+		if !ok || err != nil || n < 1 || n > maxListLevels {
+			return nil
+		}
+		return readBullet(s, &m.styles[n-1])
+	})
+}
+
+// next returns the number or bullet of a paragraph, "" for none. An empty one has none and is not counted.
+func (m *drawingMarks) next(p drawingParagraph, inherits, empty bool) string {
+	p.depth = min(max(p.depth, 0), maxListLevels-1)
+	if p.bullet == bulletInherited {
+		style := m.styles[p.depth]
+		p.bullet, p.number, p.start = style.bullet, style.number, style.start
+	}
+	if empty {
+		return ""
+	}
+	for deeper := p.depth + 1; deeper < maxListLevels; deeper++ {
+		m.counts[deeper] = 0
+	}
+	if p.bullet != bulletNumber {
+		m.counts[p.depth] = 0
+		if p.bullet == bulletSet || p.bullet == bulletInherited && inherits {
+			return bullet
+		}
+		return ""
+	}
+	if last := m.last[p.depth]; last.number != p.number || last.start != p.start || m.counts[p.depth] == 0 {
+		m.counts[p.depth] = p.start - 1
+	}
+	m.last[p.depth] = p
+	m.counts[p.depth]++
+	return drawingNumber(p.number, m.counts[p.depth])
+}
+
+// drawingNumber formats a number in one of PowerPoint's formats, such as alphaLcParenR.
+func drawingNumber(format string, n int) string {
+	text := strconv.Itoa(n)
+	for prefix, is := range map[string]string{"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"} {
+		if strings.HasPrefix(format, prefix) {
+			text = formatOrdinal(is, n)
+		}
+	}
+	switch {
+	case strings.HasSuffix(format, "ParenBoth"):
+		return "(" + text + ")"
+	case strings.HasSuffix(format, "ParenR"):
+		return text + ")"
+	case strings.HasSuffix(format, "Period"):
+		return text + "."
+	case strings.HasSuffix(format, "Minus"):
+		return text + "-"
+	}
+	return text
+}
+
+// readBullet reads the properties of a paragraph.
+func readBullet(s *scanner, into *drawingParagraph) error {
+	return s.eachChild(func(el xml.StartElement) error {
+		switch el.Name.Local {
+		case "buChar", "buBlip":
+			into.bullet = bulletSet
+		case "buAutoNum":
+			into.bullet, into.number, into.start = bulletNumber, attr(el, "type"), 1
+			if n, err := strconv.Atoi(attr(el, "startAt")); err == nil {
+				into.start = n
+			}
+		case "buNone":
+			into.bullet = bulletNone
+		}
+		return nil
+	})
+}
+
+// readDrawingText returns the text of a DrawingML paragraph, and what its properties say. target returns the
+// address of a link; nil leaves links out.
+func readDrawingText(s *scanner, target func(xml.StartElement) string) (text string, about drawingParagraph, err error) {
+	var b richText
+	var style textStyle
+	font := ""
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "t":
 			text, err := s.readText()
-			b.WriteString(text)
+			b.write(symbolText(font, unescapeCharacters(text)), style)
 			return err
 		case "br":
-			b.WriteByte('\n')
+			b.write("\n", style)
 		case "pPr":
-			depth, _ = strconv.Atoi(attr(el, "lvl"))
+			about.depth, _ = strconv.Atoi(attr(el, "lvl"))
+			return readBullet(s, &about)
+		case "r", "fld":
+			style, font = textStyle{}, ""
+			err := s.eachChild(read)
+			style, font = textStyle{}, ""
+			return err
+		case "rPr":
+			raised, _ := strconv.Atoi(strings.TrimSuffix(attr(el, "baseline"), "%"))
+			style.script = max(-1, min(raised, 1))
+			strike := attr(el, "strike")
+			style.struck = strike == "sngStrike" || strike == "dblStrike"
 			return s.eachChild(func(el xml.StartElement) error {
 				switch el.Name.Local {
-				case "buChar", "buAutoNum", "buBlip":
-					mark = bulletSet
-				case "buNone":
-					mark = bulletNone
+				case "hlinkClick":
+					if target != nil {
+						style.link = target(el)
+					}
+				case "latin", "sym":
+					if font == "" {
+						font = attr(el, "typeface")
+					}
 				}
 				return nil
 			})
-		case "rPr", "endParaRPr":
+		case "oMath":
+			text, err := readFormula(s, el)
+			b.plain(text)
+			return err
+		case "endParaRPr", "Fallback":
 		default:
 			return s.eachChild(read)
 		}
 		return nil
 	}
 	err = s.eachChild(read)
-	return b.String(), depth, mark, err
+	return b.String(), about, err
+}
+
+// readDrawingLines returns the paragraphs in the current element, with their numbers and bullets.
+func readDrawingLines(s *scanner, target func(xml.StartElement) string) (lines []string, err error) {
+	var marks drawingMarks
+	var read func(el xml.StartElement) error
+	read = func(el xml.StartElement) error {
+		switch el.Name.Local {
+		case "lstStyle":
+			return marks.readStyles(s)
+		case "p":
+			text, about, err := readDrawingText(s, target)
+			lines = append(lines, behindMark(marks.next(about, false, tidy(text) == ""), text))
+			return err
+		case "Fallback":
+			return nil
+		}
+		return s.eachChild(read)
+	}
+	err = s.eachChild(read)
+	return lines, err
 }
 
 func (d *pptxReader) readTable(s *scanner) error {
 	t := table{out: d.out}
-	return s.eachChild(func(el xml.StartElement) error {
+	err := s.eachChild(func(el xml.StartElement) error {
 		if el.Name.Local != "tr" {
 			return nil
 		}
@@ -175,17 +390,7 @@ func (d *pptxReader) readTable(s *scanner) error {
 			if el.Name.Local != "tc" {
 				return nil
 			}
-			var lines []string
-			var read func(el xml.StartElement) error
-			read = func(el xml.StartElement) error {
-				if el.Name.Local != "p" {
-					return s.eachChild(read)
-				}
-				text, _, _, err := readDrawingText(s)
-				lines = append(lines, text)
-				return err
-			}
-			err := s.eachChild(read)
+			lines, err := readDrawingLines(s, d.linkTarget)
 			cells = append(cells, cellText(strings.Join(lines, "\n")))
 			return err
 		})
@@ -194,55 +399,10 @@ func (d *pptxReader) readTable(s *scanner) error {
 		}
 		return t.addRow(cells)
 	})
-}
-
-// readChart writes the values saved with a chart.
-func (d *pptxReader) readChart(name string) error {
-	return d.scanOptional(name, func(s *scanner) error {
-		var series []string
-		var read func(el xml.StartElement) error
-		read = func(el xml.StartElement) error {
-			if el.Name.Local != "ser" {
-				return s.eachChild(read)
-			}
-			text, err := readSeries(s)
-			series = append(series, text)
-			return err
-		}
-		if err := s.eachChild(read); err != nil || len(series) == 0 {
-			return err
-		}
-		return d.out.addParagraph("[chart: "+strings.Join(series, "; ")+"]", false)
-	})
-}
-
-// readSeries reads the points of a chart's series.
-func readSeries(s *scanner) (string, error) {
-	found := map[string][]string{}
-	err := s.eachChild(func(el xml.StartElement) error {
-		part := el.Name.Local
-		var read func(el xml.StartElement) error
-		read = func(el xml.StartElement) error {
-			if el.Name.Local != "v" {
-				return s.eachChild(read)
-			}
-			text, err := s.readText()
-			found[part] = append(found[part], oneLine(text))
-			return err
-		}
-		switch part {
-		case "tx", "cat", "val", "xVal", "yVal":
-			return s.eachChild(read)
-		}
-		return nil
-	})
-	labels, values := append(found["cat"], found["xVal"]...), append(found["val"], found["yVal"]...)
-	for i, value := range values {
-		if i < len(labels) {
-			values[i] = labels[i] + " " + value
-		}
+	if err != nil {
+		return err
 	}
-	return strings.TrimPrefix(strings.Join(found["tx"], " ")+": ", ": ") + strings.Join(values, ", "), err
+	return t.end()
 }
 
 // readNotes reads the speaker notes.
@@ -250,4 +410,59 @@ func (d *pptxReader) readNotes(name string) error {
 	return d.scanOptional(name, func(s *scanner) error {
 		return s.eachChild(d.shapeReader(s, &shape{onNotesPage: true}))
 	})
+}
+
+// readComments reads the comments on a slide, of both kinds that PowerPoint writes.
+func (d *pptxReader) readComments() error {
+	return d.scanOptional(relatedFile(d.rels, "comments"), func(s *scanner) error {
+		return s.eachChild(func(xml.StartElement) error {
+			var read func(el xml.StartElement) error
+			read = func(el xml.StartElement) error {
+				if el.Name.Local != "cm" {
+					return s.eachChild(read)
+				}
+				text := ""
+				var replies []string
+				var inner func(el xml.StartElement) error
+				author := d.authors[attr(el, "authorId")]
+				inner = func(el xml.StartElement) (err error) {
+					switch el.Name.Local {
+					case "text":
+						text, err = s.readText()
+						text = unescapeCharacters(text)
+					case "txBody":
+						lines, wrong := readDrawingLines(s, nil)
+						text, err = strings.Join(lines, " "), wrong
+					case "reply":
+						kept, keptAuthor := text, author
+						text, author = "", d.authors[attr(el, "authorId")]
+						err = s.eachChild(inner)
+						replies = append(replies, commentText(author, text))
+						text, author = kept, keptAuthor
+					default:
+						return s.eachChild(inner)
+					}
+					return err
+				}
+				if err := s.eachChild(inner); err != nil {
+					return err
+				}
+				for _, said := range append([]string{commentText(author, text)}, replies...) {
+					if err := d.out.addParagraph(said, false); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return s.eachChild(read)
+		})
+	})
+}
+
+// commentText returns a comment with its author, if it has one.
+func commentText(author, text string) string {
+	if author = oneLine(author); author != "" {
+		author = " of " + author
+	}
+	return "comment" + author + ": " + oneLine(text)
 }

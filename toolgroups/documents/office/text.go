@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -127,10 +128,16 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	}
 	if bytes.HasPrefix(head, []byte("\ufeff")) {
 		_, _ = in.Discard(3) // they were peeked at
+		head = head[3:]
+	}
+	separator := detectSeparator(head, extension)
+	if m := separatorLine.FindSubmatch(head); m != nil {
+		_, _ = in.Discard(len(m[0])) // it was peeked at
+		separator, _ = utf8.DecodeRune(m[1])
 	}
 	limited := &tokenReader{from: in}
 	rows := csv.NewReader(limited)
-	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = detectSeparator(head, extension), -1, true, true
+	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = separator, -1, true, true
 	for {
 		limited.used = 0
 		record, err := rows.Read()
@@ -145,11 +152,14 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 			cells[i] = text
 		}
 		number, _ := rows.FieldPos(0)
-		if err := out.addRow(number, cells); err != nil {
+		if err := out.addRow(Block{Number: number}, cells); err != nil {
 			return err
 		}
 	}
 }
+
+// separatorLine matches a first line that tells Excel the separator. It is no row.
+var separatorLine = regexp.MustCompile(`^(?i:"?sep=([^"\r\n\x{fffd}])"?\r?\n)`)
 
 // detectSeparator returns the separator of a CSV file: the one that is in most of its first lines, outside
 // quotes. Semicolons come before commas, which then are those of decimal numbers.

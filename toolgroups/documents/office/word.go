@@ -3,11 +3,10 @@ package office
 import (
 	"cmp"
 	"encoding/xml"
-	"fmt"
 	"strconv"
 	"strings"
 
-	"oneclaw/internal/wording"
+	"oneclaw/internal/formula"
 )
 
 // docxReader reads a DOCX file. Pages begin at page
@@ -18,29 +17,57 @@ type docxReader struct {
 	rels      map[string]relation
 	styles    map[string]style
 	lists     numbering
-	notes     []note // in the order of their marks
-	afterItem bool   // the last block was a list item
+	notes     map[noteID]string // texts
+	inNotes   bool              // the notes are read, not the body
+	fields    []*field          // in which the text is
+	described bool              // the text of a drawing was written
+	afterItem bool              // the last block was a list item
 }
 
-// style is a paragraph style.
+// style is a style of paragraphs or characters.
 type style struct {
-	level   int // of a heading
-	list    string
-	depth   int
-	basedOn string
+	level    int // of a heading
+	list     string
+	depth    int
+	hasDepth bool
+	basedOn  string
+	run      runFormat
 }
 
-// note is a footnote, an endnote or a comment.
-type note struct{ kind, id, mark string }
+// runFormat is what a run or a style says of its text; 0 if it says nothing.
+type runFormat struct {
+	script         int // 1 above the line, -1 below it, 2 on it
+	struck, hidden int // 1 or -1
+	font           string
+}
+
+// over returns the format above that of a style.
+func (f runFormat) over(base runFormat) runFormat {
+	return runFormat{cmp.Or(f.script, base.script), cmp.Or(f.struck, base.struck), cmp.Or(f.hidden, base.hidden), cmp.Or(f.font, base.font)}
+}
+
+// noteID identifies a footnote, an endnote or a comment.
+type noteID struct{ kind, id string }
+
+// field is a field of Word: an instruction and its result.
+type field struct {
+	instruction string
+	inResult    bool
+	state       string // of a form field that has no result
+}
 
 // paragraph is the state of a paragraph while it is read.
 type paragraph struct {
-	text        strings.Builder
+	text        richText
+	base, run   runFormat // of the paragraph, and of the run
+	link        string
 	style       string
 	level       int    // of a heading
 	list        string // the id of its list, "0" for none
 	depth       int
+	hasDepth    bool
 	mark        string // the number or bullet of an item
+	counted     bool   // the mark is set
 	breakBefore bool   // a page begins before it
 	emitted     bool   // its beginning was passed to the sink
 	inCell      bool   // it is in a table cell, in which pages do not break
@@ -48,53 +75,59 @@ type paragraph struct {
 }
 
 func (p *zipDocument) readWord(main string, s *scanner, out *emitter) error {
-	w := &docxReader{zipDocument: p, out: out, lists: numbering{}}
-	var err error
-	if w.rels, err = p.readRelations(main); err != nil {
+	w := &docxReader{zipDocument: p, out: out, notes: map[noteID]string{}}
+	rels, err := p.readRelations(main)
+	if err != nil {
 		return err
 	}
-	if err := w.readStyles(relatedFile(w.rels, "styles")); err != nil {
+	if err := w.readStyles(relatedFile(rels, "styles")); err != nil {
 		return err
 	}
-	if err := w.lists.read(p, relatedFile(w.rels, "numbering")); err != nil {
+	if err := w.lists.read(p, relatedFile(rels, "numbering")); err != nil {
 		return err
 	}
-	if err := s.eachChild(w.blockReader(s)); err != nil {
+	for _, kind := range []string{"comment", "footnote", "endnote"} {
+		if err := w.readNotes(relatedFile(rels, kind+"s"), kind); err != nil {
+			return err
+		}
+	}
+	w.rels, w.fields = rels, nil
+	if err := w.lists.read(p, relatedFile(rels, "numbering")); err != nil { // the notes have counted
 		return err
 	}
-	return w.readNotes()
+	return s.eachChild(w.blockReader(s))
 }
 
 func (w *docxReader) readStyles(name string) error {
 	w.styles = map[string]style{}
-	err := w.scanOptional(name, func(s *scanner) error {
+	return w.scanOptional(name, func(s *scanner) error {
 		return s.eachChild(func(xml.StartElement) error {
 			return s.eachChild(func(el xml.StartElement) error {
-				if el.Name.Local != "style" || attr(el, "type") != "paragraph" {
+				if kind := attr(el, "type"); el.Name.Local != "style" || kind != "paragraph" && kind != "character" {
 					return nil
 				}
 				var is style
 				id := attr(el, "styleId")
-				err := s.eachChild(func(el xml.StartElement) error {
+				err := s.eachChild(func(el xml.StartElement) (err error) {
 					switch el.Name.Local {
 					case "name":
 						is.level = headingLevel(attr(el, "val"))
 					case "basedOn":
 						is.basedOn = attr(el, "val")
+					case "rPr":
+						is.run, _, err = readRunFormat(s)
 					case "pPr":
 						var p paragraph
-						err := readProperties(s, &p)
-						is.level, is.list, is.depth = cmp.Or(is.level, p.level), p.list, p.depth
-						return err
+						err = readProperties(s, &p)
+						is.level, is.list, is.depth, is.hasDepth = cmp.Or(is.level, p.level), p.list, p.depth, p.hasDepth
 					}
-					return nil
+					return err
 				})
 				w.styles[id] = is
 				return err
 			})
 		})
 	})
-	return err
 }
 
 // headingLevel returns the heading level of a style's name, or 0.
@@ -110,20 +143,77 @@ func headingLevel(name string) int {
 	return 0
 }
 
+// maxStyles bounds the styles of which each is based on the next: more are a cycle.
+const maxStyles = 16
+
 // applyStyle applies a style to a paragraph.
 func (w *docxReader) applyStyle(p *paragraph, id string) {
-	for range 16 { // a longer chain is a cycle
+	p.base = w.runStyle(id)
+	p.run = p.base
+	for range maxStyles {
 		is, ok := w.styles[id]
 		if !ok {
 			return
 		}
 		p.level = cmp.Or(p.level, is.level)
 		if p.list == "" && is.list != "" {
-			p.list, p.depth = is.list, is.depth
+			p.list = is.list
+			switch {
+			case p.hasDepth:
+			case is.hasDepth:
+				p.depth = is.depth
+			default:
+				p.depth = w.lists.levelOf(is.list, id)
+			}
 		}
 		id = is.basedOn
 	}
 }
+
+// runStyle returns the format of a style's text.
+func (w *docxReader) runStyle(id string) (f runFormat) {
+	for range maxStyles {
+		is, ok := w.styles[id]
+		if !ok {
+			break
+		}
+		f, id = f.over(is.run), is.basedOn
+	}
+	return f
+}
+
+// readRunFormat reads the element rPr: its own format, and its style.
+func readRunFormat(s *scanner) (f runFormat, style string, err error) {
+	err = s.eachChild(func(el xml.StartElement) error {
+		on := 1
+		if isOff(el) {
+			on = -1
+		}
+		switch el.Name.Local {
+		case "rStyle":
+			style = attr(el, "val")
+		case "vertAlign":
+			f.script = cmp.Or(map[string]int{"superscript": 1, "subscript": -1}[attr(el, "val")], 2)
+		case "position": // in half points
+			if up, err := strconv.Atoi(attr(el, "val")); err == nil && (up >= minRaised || up <= -minRaised) && f.script == 0 {
+				f.script = max(-1, min(up, 1))
+			}
+		case "strike", "dstrike":
+			if f.struck != 1 {
+				f.struck = on
+			}
+		case "vanish":
+			f.hidden = on
+		case "rFonts":
+			f.font = cmp.Or(attr(el, "ascii"), attr(el, "hAnsi"))
+		}
+		return nil
+	})
+	return f, style, err
+}
+
+// minRaised is how far above its line text is raised, in half points; less only adjusts its position.
+const minRaised = 4
 
 // readProperties reads the element pPr into p, but does not apply the style.
 func readProperties(s *scanner, p *paragraph) error {
@@ -144,7 +234,8 @@ func readProperties(s *scanner, p *paragraph) error {
 				case "numId":
 					p.list = attr(el, "val")
 				case "ilvl":
-					p.depth, _ = strconv.Atoi(attr(el, "val"))
+					depth, err := strconv.Atoi(attr(el, "val"))
+					p.depth, p.hasDepth = depth, err == nil
 				}
 				return nil
 			})
@@ -163,10 +254,20 @@ func (w *docxReader) blockReader(s *scanner) func(xml.StartElement) error {
 			if err := s.eachChild(w.inlineReader(s, &p)); err != nil {
 				return err
 			}
+			w.countItem(&p) // also an empty one
+			return w.flush(&p)
+		case "oMathPara", "oMath": // between paragraphs
+			var p paragraph
+			if err := w.inlineReader(s, &p)(el); err != nil {
+				return err
+			}
 			return w.flush(&p)
 		case "tbl":
 			w.afterItem = false
 			return w.readTable(s)
+		case "altChunk":
+			w.afterItem = false
+			return w.readChunk(w.rels[relationID(el)].target, w.out)
 		}
 		return readUnlessSkipped(el, s, read)
 	}
@@ -177,7 +278,7 @@ func (w *docxReader) blockReader(s *scanner) func(xml.StartElement) error {
 // programs, and settings.
 func readUnlessSkipped(el xml.StartElement, s *scanner, read func(xml.StartElement) error) error {
 	switch el.Name.Local {
-	case "del", "moveFrom", "Fallback", "instrText", "sectPr", "sdtPr", "rPr", "tblPr", "trPr", "tblGrid":
+	case "del", "moveFrom", "Fallback", "sectPr", "sdtPr", "rPr", "tblPr", "trPr", "tblGrid", "rt":
 		return nil
 	}
 	return s.eachChild(read)
@@ -196,35 +297,47 @@ func (w *docxReader) inlineReader(s *scanner, p *paragraph) func(xml.StartElemen
 			if p.breakBefore {
 				return w.breakPage(p)
 			}
-			return nil
-		case "t":
-			text, err := s.readText()
-			p.text.WriteString(text)
+		case "r":
+			p.run = p.base
+			err := s.eachChild(read)
+			p.run = p.base
 			return err
-		case "tab", "ptab":
-			p.text.WriteByte('\t')
-		case "cr":
-			p.text.WriteByte('\n')
-		case "noBreakHyphen":
-			p.text.WriteByte('-')
+		case "rPr":
+			own, style, err := readRunFormat(s)
+			p.run = own.over(w.runStyle(style)).over(p.base)
+			return err
+		case "p": // in a text box
+			text, err := w.readInner(s)
+			p.text.plain("\n" + text)
+			return err
+		case "hyperlink":
+			was := p.link
+			p.link = w.linkTarget(el)
+			err := s.eachChild(read)
+			p.link = was
+			return err
 		case "br":
 			if attr(el, "type") == "page" {
 				return w.breakPage(p)
 			}
-			p.text.WriteByte('\n')
+			w.write(p, "\n")
 		case "lastRenderedPageBreak":
 			return w.breakPage(p)
-		case "p": // in a text box
-			in := paragraph{inCell: true}
-			err := s.eachChild(w.inlineReader(s, &in))
-			p.text.WriteString("\n" + in.text.String())
+		case "t", "tab", "ptab", "cr", "noBreakHyphen", "sym":
+			text, err := readCharacters(s, el)
+			w.write(p, text)
 			return err
-		case "hyperlink":
-			return w.readLink(s, el, p, read)
-		case "docPr":
-			if said := oneLine(attr(el, "descr")); said != "" {
-				fmt.Fprintf(&p.text, "[picture: %s]", said)
-			}
+		case "fldChar", "instrText", "fldSimple":
+			return w.readField(s, el, p, read)
+		case "oMath":
+			text, err := readFormula(s, el)
+			w.writeMark(p, text)
+			return err
+		case "drawing":
+			w.described = false
+			return s.eachChild(read)
+		case "docPr", "pic", "imagedata", "chart", "relIds", "object":
+			return w.readObject(s, el, p)
 		case "footnoteReference", "endnoteReference", "commentReference":
 			w.addNote(strings.TrimSuffix(el.Name.Local, "Reference"), attr(el, "id"), p)
 		default:
@@ -233,6 +346,48 @@ func (w *docxReader) inlineReader(s *scanner, p *paragraph) func(xml.StartElemen
 		return nil
 	}
 	return read
+}
+
+// readCharacters returns the characters for which an element of a run stands.
+func readCharacters(s *scanner, el xml.StartElement) (string, error) {
+	switch el.Name.Local {
+	case "tab", "ptab":
+		return "\t", nil
+	case "cr":
+		return "\n", nil
+	case "noBreakHyphen":
+		return "-", nil
+	case "sym":
+		code, err := strconv.ParseInt(attr(el, "char"), 16, 32)
+		text := symbolText(attr(el, "font"), string(rune(code)))
+		if err != nil || code >= 0xe000 && code <= 0xf8ff && text == string(rune(code)) {
+			text = "[symbol]"
+		}
+		return text, nil
+	}
+	return s.readText()
+}
+
+// write adds a text with the format of its run.
+func (w *docxReader) write(p *paragraph, text string) {
+	style := textStyle{struck: p.run.struck == 1, hidden: p.run.hidden == 1, link: cmp.Or(p.link, w.fieldLink())}
+	if p.run.script != 2 {
+		style.script = p.run.script
+	}
+	p.text.write(symbolText(p.run.font, text), style)
+}
+
+// writeMark adds a text that is neither above nor below the line, and in no other font.
+func (w *docxReader) writeMark(p *paragraph, text string) {
+	p.text.write(text, textStyle{struck: p.run.struck == 1, hidden: p.run.hidden == 1, link: cmp.Or(p.link, w.fieldLink())})
+}
+
+// readInner returns the text of a paragraph in a cell, a text box or a note, behind the number of an item.
+func (w *docxReader) readInner(s *scanner) (string, error) {
+	in := paragraph{inCell: true}
+	err := s.eachChild(w.inlineReader(s, &in))
+	w.countItem(&in)
+	return behindMark(in.mark, in.text.String()), err
 }
 
 // breakPage begins a page; in a table, the page begins after the row.
@@ -246,28 +401,197 @@ func (w *docxReader) breakPage(p *paragraph) error {
 	return err
 }
 
-// readLink writes the target of a link.
-func (w *docxReader) readLink(s *scanner, el xml.StartElement, p *paragraph, read func(xml.StartElement) error) error {
-	before := p.text.Len()
-	err := s.eachChild(read)
+// linkTarget returns the address of a link that leaves the document.
+func (w *docxReader) linkTarget(el xml.StartElement) string {
 	to := w.rels[attr(el, "id")]
-	if words := p.text.String()[min(before, p.text.Len()):]; to.external && strings.TrimSpace(words) != "" && words != to.target {
-		fmt.Fprintf(&p.text, " (%s)", oneLine(to.target))
+	if !to.external {
+		return ""
 	}
-	return err
+	if anchor := attr(el, "anchor"); anchor != "" && !strings.Contains(to.target, "#") {
+		return to.target + "#" + anchor
+	}
+	return to.target
 }
 
-// addNote writes a reference to a note, whose text is written at the end.
+const (
+	// maxFields bounds the fields in each other.
+	maxFields = 64
+	// maxInstruction bounds the instruction of a field, in bytes.
+	maxInstruction = 4_000
+)
+
+// readField reads an element of a field.
+func (w *docxReader) readField(s *scanner, el xml.StartElement, p *paragraph, read func(xml.StartElement) error) error {
+	if el.Name.Local == "fldSimple" {
+		w.fields = append(w.fields, &field{instruction: attr(el, "instr"), inResult: true})
+		err := s.eachChild(read)
+		w.endField(p)
+		return err
+	}
+	var current *field
+	if n := len(w.fields); n > 0 {
+		current = w.fields[n-1]
+	}
+	if el.Name.Local == "instrText" {
+		text, err := s.readText()
+		if current != nil && !current.inResult && len(current.instruction) < maxInstruction {
+			current.instruction += text
+		}
+		return err
+	}
+	switch attr(el, "fldCharType") {
+	case "begin":
+		state, err := readFormField(s)
+		if len(w.fields) < maxFields {
+			w.fields = append(w.fields, &field{state: state})
+		}
+		return err
+	case "separate":
+		if current != nil {
+			current.inResult = true
+		}
+	case "end":
+		w.endField(p)
+	}
+	return nil
+}
+
+// endField ends the last field. It writes what has no result.
+func (w *docxReader) endField(p *paragraph) {
+	n := len(w.fields)
+	if n == 0 {
+		return
+	}
+	f := w.fields[n-1]
+	w.fields = w.fields[:n-1]
+	if code, ok := strings.CutPrefix(strings.TrimSpace(f.instruction), "EQ "); ok {
+		w.writeMark(p, "[formula: "+oneLine(code)+"]")
+	}
+	w.writeMark(p, f.state)
+}
+
+// fieldLink returns the target of the link in whose field the text is.
+func (w *docxReader) fieldLink() string {
+	for _, f := range w.fields {
+		if m := linkField.FindStringSubmatch(f.instruction); f.inResult && m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// readFormField returns the state of a form field: that of a check box, or the entry of a list that is
+// chosen.
+func readFormField(s *scanner) (state string, err error) {
+	chosen, entries, isList := 0, []string{}, false
+	var read func(el xml.StartElement) error
+	read = func(el xml.StartElement) error {
+		switch el.Name.Local {
+		case "checkBox":
+			state = "☐"
+		case "default", "checked":
+			if state != "" {
+				state = "☒"
+				if isOff(el) {
+					state = "☐"
+				}
+			}
+		case "ddList":
+			isList = true
+		case "result":
+			chosen, _ = strconv.Atoi(attr(el, "val"))
+		case "listEntry":
+			if len(entries) < maxCells {
+				entries = append(entries, attr(el, "val"))
+			}
+		}
+		return s.eachChild(read)
+	}
+	err = s.eachChild(read)
+	if isList && chosen >= 0 && chosen < len(entries) {
+		state = entries[chosen]
+	}
+	return state, err
+}
+
+// readObject reads what is drawn: a picture, a chart, a diagram or an object of another program.
+func (w *docxReader) readObject(s *scanner, el xml.StartElement, p *paragraph) error {
+	text := ""
+	switch el.Name.Local {
+	case "docPr":
+		if said := oneLine(attr(el, "descr")); said != "" {
+			text = "[picture: " + said + "]"
+		}
+		w.described = text != ""
+	case "pic":
+		if !w.described {
+			text = "[picture]"
+		}
+	case "imagedata":
+		text = "[picture]"
+		if said := oneLine(attr(el, "title")); said != "" {
+			text = "[picture: " + said + "]"
+		}
+	case "chart":
+		said, err := w.readChart(w.rels[relationID(el)].target)
+		if err != nil {
+			return err
+		}
+		text = said
+	case "relIds": // of a diagram
+		return w.scanOptional(w.rels[attr(el, "dm")].target, func(s *scanner) error {
+			return s.eachChild(func(el xml.StartElement) error {
+				lines, err := readDrawingLines(s, nil)
+				p.text.plain("\n" + strings.Join(lines, "\n"))
+				return err
+			})
+		})
+	case "object":
+		program := ""
+		var find func(el xml.StartElement) error
+		find = func(el xml.StartElement) error {
+			if el.Name.Local == "OLEObject" {
+				program = attr(el, "ProgID")
+			}
+			return s.eachChild(find)
+		}
+		if err := s.eachChild(find); err != nil {
+			return err
+		}
+		text = embeddedObject(program)
+	}
+	w.writeMark(p, text)
+	return nil
+}
+
+// embeddedObject returns what stands for an object of another program.
+func embeddedObject(program string) string {
+	program = oneLine(program)
+	switch {
+	case strings.HasPrefix(program, "Equation"), strings.HasPrefix(program, "MathType"):
+		return formula.Unread
+	case program == "":
+		return "[embedded object]"
+	}
+	return "[embedded object: " + program + "]"
+}
+
+// addNote writes a reference to a note.
 func (w *docxReader) addNote(kind, id string, p *paragraph) {
-	n := note{kind, id, fmt.Sprintf("[^%d]", len(w.notes)+1)}
-	if len(w.notes) < maxNotes {
-		w.notes = append(w.notes, n)
+	text := w.notes[noteID{kind, id}]
+	if w.inNotes { // a comment on a note
+		w.writeMark(p, " ["+text+"]")
+		return
 	}
-	p.text.WriteString(n.mark)
+	w.writeMark(p, w.out.addNote(text))
 }
 
-// maxNotes bounds the footnotes, endnotes and comments of a document.
-const maxNotes = 10_000
+// countItem sets the number or bullet of a list item, once.
+func (w *docxReader) countItem(p *paragraph) {
+	if p.list != "" && p.list != "0" && !p.counted {
+		p.mark, p.counted = w.lists.nextMark(p.list, p.depth), true
+	}
+}
 
 // flush passes the paragraph so far to the sink.
 func (w *docxReader) flush(p *paragraph) error {
@@ -276,9 +600,7 @@ func (w *docxReader) flush(p *paragraph) error {
 	if tidy(text) == "" {
 		return nil
 	}
-	if p.list != "" && p.list != "0" && !p.emitted {
-		p.mark = w.lists.nextMark(p.list, p.depth)
-	}
+	w.countItem(p)
 	tight := w.afterItem
 	w.afterItem = false
 	defer func() { p.emitted = true }()
@@ -286,8 +608,8 @@ func (w *docxReader) flush(p *paragraph) error {
 	case p.emitted:
 		return w.out.addParagraph(text, false)
 	case p.level > 0:
-		if p.mark != "" && p.mark != bullet {
-			text = p.mark + " " + text
+		if p.mark != bullet {
+			text = behindMark(p.mark, text)
 		}
 		return w.out.addHeading(p.level, text)
 	case p.mark != "":
@@ -305,38 +627,63 @@ func (w *docxReader) readTable(s *scanner) error {
 		if el.Name.Local != "tr" {
 			return readUnlessSkipped(el, s, rows)
 		}
-		var cells []string
-		late := false
-		var row func(el xml.StartElement) error
-		row = func(el xml.StartElement) error {
-			if el.Name.Local != "tc" {
-				return readUnlessSkipped(el, s, row)
-			}
+		return w.readRow(s, &t)
+	}
+	if err := s.eachChild(rows); err != nil {
+		return err
+	}
+	return t.end()
+}
+
+// readRow reads a row of a table.
+func (w *docxReader) readRow(s *scanner, t *table) error {
+	var cells []string
+	late, hidden, deleted := false, false, false
+	var row func(el xml.StartElement) error
+	row = func(el xml.StartElement) error {
+		switch el.Name.Local {
+		case "trPr":
+			return s.eachChild(func(el xml.StartElement) error {
+				switch el.Name.Local {
+				case "gridBefore":
+					n, _ := strconv.Atoi(attr(el, "val"))
+					cells = append(cells, make([]string, min(max(n, 0), maxCells))...)
+				case "hidden":
+					hidden = !isOff(el)
+				case "del":
+					deleted = true
+				}
+				return nil
+			})
+		case "tc":
 			text, span, broke, err := w.readCell(s)
 			late = late || broke
 			cells = append(cells, text)
 			cells = append(cells, make([]string, span-1)...)
 			return err
 		}
-		if err := s.eachChild(row); err != nil {
-			return err
-		}
-		if err := t.addRow(cells); err != nil {
-			return err
-		}
-		if late {
-			w.out.breakPage()
-		}
-		return nil
+		return readUnlessSkipped(el, s, row)
 	}
-	return s.eachChild(rows)
+	if err := s.eachChild(row); err != nil || deleted {
+		return err
+	}
+	if hidden && len(cells) > 0 {
+		cells[0] = strings.TrimSpace("[hidden row] " + cells[0])
+	}
+	if err := t.addRow(cells); err != nil {
+		return err
+	}
+	if late {
+		return t.breakPage()
+	}
+	return nil
 }
 
 // readCell returns a cell's text, its column span, and whether a page ends in it.
 func (w *docxReader) readCell(s *scanner) (text string, span int, late bool, err error) {
 	span = 1
-	p := paragraph{inCell: true}
 	covered := false
+	var lines strings.Builder
 	var read func(el xml.StartElement) error
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
@@ -351,211 +698,55 @@ func (w *docxReader) readCell(s *scanner) (text string, span int, late bool, err
 				}
 				return nil
 			})
-		case "p":
+		case "p", "oMath", "oMathPara":
 			in := paragraph{inCell: true}
-			if err := s.eachChild(w.inlineReader(s, &in)); err != nil {
-				return err
+			inner := w.inlineReader(s, &in)
+			var err error
+			if el.Name.Local == "p" {
+				err = s.eachChild(inner)
+			} else {
+				err = inner(el)
 			}
-			p.breakAfter = p.breakAfter || in.breakAfter
-			p.text.WriteString(in.text.String() + "\n")
-			return nil
+			w.countItem(&in)
+			late = late || in.breakAfter
+			lines.WriteString(behindMark(in.mark, in.text.String()) + "\n")
+			return err
 		}
 		return readUnlessSkipped(el, s, read)
 	}
 	err = s.eachChild(read)
 	if covered {
-		return "", span, p.breakAfter, err
+		return "", span, late, err
 	}
-	return cellText(p.text.String()), span, p.breakAfter, err
+	return cellText(lines.String()), span, late, err
 }
 
-// readNotes writes the texts of the notes to which the document refers.
-func (w *docxReader) readNotes() error {
-	texts := map[note]string{}
-	for _, kind := range []string{"footnote", "endnote", "comment"} {
-		if err := w.readNotesOf(kind, texts); err != nil {
-			return err
-		}
+// readNotes reads the notes of a kind.
+func (w *docxReader) readNotes(name, kind string) (err error) {
+	if w.rels, err = w.readRelations(name); err != nil {
+		return err
 	}
-	for i, n := range w.notes {
-		text := texts[note{kind: n.kind, id: n.id}]
-		if text == "" {
-			continue
-		}
-		if err := w.out.addParagraph(n.mark+": "+text, i > 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readNotesOf reads the notes of a kind.
-func (w *docxReader) readNotesOf(kind string, texts map[note]string) error {
-	return w.scanOptional(relatedFile(w.rels, kind+"s"), func(s *scanner) error {
+	w.inNotes = true
+	defer func() { w.inNotes = false }()
+	size := 0
+	return w.scanOptional(name, func(s *scanner) error {
 		return s.eachChild(func(xml.StartElement) error {
 			return s.eachChild(func(el xml.StartElement) error {
 				p := paragraph{inCell: true}
 				if author := oneLine(attr(el, "author")); author != "" {
-					fmt.Fprintf(&p.text, "comment of %s:", author)
+					p.text.plain("comment of " + author + ":")
 				}
 				err := s.eachChild(w.inlineReader(s, &p))
-				texts[note{kind: kind, id: attr(el, "id")}] = oneLine(p.text.String())
+				text := oneLine(p.text.String())
+				if size += len(text); size > maxNotes {
+					text = "[not read: the document has more notes than the limit]"
+				}
+				w.notes[noteID{kind, attr(el, "id")}] = text
 				return err
 			})
 		})
 	})
 }
 
-// bullet is the mark of an item without a number.
-const bullet = "-"
-
-// numbering counts the items of lists, by list id.
-type numbering map[string]*list
-
-// list is a list with its levels.
-type list struct {
-	levels [9]struct {
-		format, text string
-		start, count int
-		begun        bool // count is that of the last item
-	}
-}
-
-// read reads the definitions of lists.
-func (n numbering) read(p *zipDocument, name string) error {
-	kinds := map[string]*list{}
-	return p.scanOptional(name, func(s *scanner) error {
-		return s.eachChild(func(xml.StartElement) error {
-			return s.eachChild(func(el xml.StartElement) error {
-				switch el.Name.Local {
-				case "abstractNum":
-					l := &list{}
-					kinds[attr(el, "abstractNumId")] = l
-					return l.read(s)
-				case "num":
-					id := attr(el, "numId")
-					return s.eachChild(func(el xml.StartElement) error {
-						l := kinds[attr(el, "val")]
-						switch {
-						case el.Name.Local == "abstractNumId" && l != nil:
-							n[id] = l
-						case el.Name.Local == "lvlOverride" && n[id] != nil:
-							own := *n[id] // a list with a start of its own does not go on with the numbers of another
-							n[id] = &own
-							return own.readOverride(s, attr(el, "ilvl"))
-						}
-						return nil
-					})
-				}
-				return nil
-			})
-		})
-	})
-}
-
-// readOverride reads the number with which a level begins in a list.
-func (l *list) readOverride(s *scanner, level string) error {
-	at, err := strconv.Atoi(level)
-	return s.eachChild(func(el xml.StartElement) error {
-		start, wrong := strconv.Atoi(attr(el, "val"))
-		if el.Name.Local == "startOverride" && cmp.Or(err, wrong) == nil && at >= 0 && at < len(l.levels) {
-			l.levels[at].start = start
-		}
-		return nil
-	})
-}
-
-func (l *list) read(s *scanner) error {
-	return s.eachChild(func(el xml.StartElement) error {
-		at, err := strconv.Atoi(attr(el, "ilvl"))
-		if el.Name.Local != "lvl" || err != nil || at < 0 || at >= len(l.levels) {
-			return nil
-		}
-		level := &l.levels[at]
-		level.start = 1
-		return s.eachChild(func(el xml.StartElement) error {
-			switch value := attr(el, "val"); el.Name.Local {
-			case "numFmt":
-				level.format = value
-			case "lvlText":
-				level.text = value
-			case "start":
-				if n, err := strconv.Atoi(value); err == nil {
-					level.start = n
-				}
-			}
-			return nil
-		})
-	})
-}
-
-// nextMark counts an item of a list and returns its formatted number, or a bullet.
-func (n numbering) nextMark(id string, depth int) string {
-	l := n[id]
-	if l == nil || depth < 0 || depth >= len(l.levels) {
-		return bullet
-	}
-	at := &l.levels[depth]
-	if at.count++; !at.begun {
-		at.count, at.begun = at.start, true
-	}
-	for deeper := depth + 1; deeper < len(l.levels); deeper++ {
-		l.levels[deeper].begun = false
-	}
-	if at.format == "bullet" || at.format == "" || at.format == "none" || !strings.Contains(at.text, "%") {
-		return bullet
-	}
-	text := at.text
-	for i, level := range l.levels[:depth+1] {
-		number := level.start
-		if level.begun {
-			number = level.count
-		}
-		text = strings.ReplaceAll(text, "%"+strconv.Itoa(i+1), formatOrdinal(level.format, number))
-	}
-	return oneLine(text)
-}
-
-// formatOrdinal formats a number in one of Word's formats.
-func formatOrdinal(format string, n int) string {
-	switch {
-	case n < 1 || n > 3_999:
-	case format == "lowerLetter":
-		return strings.ToLower(wording.ColumnName(n - 1))
-	case format == "upperLetter":
-		return wording.ColumnName(n - 1)
-	case format == "lowerRoman":
-		return strings.ToLower(formatRoman(n))
-	case format == "upperRoman":
-		return formatRoman(n)
-	}
-	return strconv.Itoa(n)
-}
-
-// formatRoman formats a number in Roman numerals.
-func formatRoman(n int) string {
-	var b strings.Builder
-	for _, r := range []struct {
-		value int
-		text  string
-	}{
-		{1000, "M"},
-		{900, "CM"},
-		{500, "D"},
-		{400, "CD"},
-		{100, "C"},
-		{90, "XC"},
-		{50, "L"},
-		{40, "XL"},
-		{10, "X"},
-		{9, "IX"},
-		{5, "V"},
-		{4, "IV"},
-		{1, "I"},
-	} {
-		for ; n >= r.value; n -= r.value {
-			b.WriteString(r.text)
-		}
-	}
-	return b.String()
-}
+// maxNotes bounds the texts of a document's notes of a kind, in bytes.
+const maxNotes = maxToken

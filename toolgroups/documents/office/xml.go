@@ -5,7 +5,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"golang.org/x/net/html/charset"
 )
@@ -137,4 +140,22 @@ func isOff(el xml.StartElement) bool {
 		return true
 	}
 	return false
+}
+
+// escapedCharacter matches a character that Office writes by its number, as _x000D_.
+var escapedCharacter = regexp.MustCompile(`_x([0-9A-Fa-f]{4})_`)
+
+// unescapeCharacters returns a text of a workbook or a drawing with the characters that Office writes by
+// their numbers. The underscore of a text that only looks so is written in this way itself.
+func unescapeCharacters(text string) string {
+	if !strings.Contains(text, "_x") {
+		return text
+	}
+	return escapedCharacter.ReplaceAllStringFunc(text, func(escaped string) string {
+		n, err := strconv.ParseUint(escaped[2:6], 16, 16)
+		if err != nil || utf16.IsSurrogate(rune(n)) {
+			return escaped
+		}
+		return string(rune(n))
+	})
 }
