@@ -93,6 +93,7 @@ func TestTheTargetsOfLinksAreShown(t *testing.T) {
 		{"Word: a simple field", "x.docx", word(p(`<w:fldSimple w:instr='HYPERLINK "https://a.example/x"'>` + r("page") + `</w:fldSimple>`)), "1: page (https://a.example/x)\n"},
 		{"Word: in several runs", "x.docx", word(p(`<w:hyperlink r:id="l">`+r("the ")+r("page")+`</w:hyperlink>`), "word/_rels/document.xml.rels", link("l", "https://a.example/x")), "1: the page (https://a.example/x)\n"},
 		{"OpenDocument", "x.ods", styled("spreadsheet", "", `<o:table><o:table-row><o:table-cell><o:p><o:a x:href="https://a.example/x">page</o:a></o:p></o:table-cell></o:table-row></o:table>`), "1: | page (https://a.example/x) |\n"},
+		{"OpenDocument slides: a picture, and no page numbers", "x.odp", styled("presentation", "", `<o:page><o:a x:href="https://a.example/x"><o:frame><o:image/></o:frame></o:a><o:frame o:class="page-number"><o:text-box><o:p>7</o:p></o:text-box></o:frame></o:page>`), "1: [picture]\n2: (https://a.example/x)\n"},
 		{"OpenDocument slides", "x.odp", styled("presentation", "", `<o:page><o:frame><o:text-box><o:p><o:a x:href="mailto:ann@a.example">ann@a.example</o:a></o:p></o:text-box></o:frame></o:page>`), "1: ann@a.example\n"},
 	})
 }
@@ -127,7 +128,7 @@ func TestWhatADocumentContainsIsReadOrNamed(t *testing.T) {
 		{"a document in a document", "x.docx", chunk("c.docx", string(word(p(r("in"))+`<w:altChunk r:id="h"/>`, "word/_rels/document.xml.rels", relationsTo("h", "aFChunk", "c.html"), "word/c.html", "<p>x"))), "1: before\n\n2: in\n\n3: [A part of this document, c.html, is a part of another such part.]\n\n4: after\n"},
 		{"RTF in a document", "x.docx", chunk("c.rtf", `{\rtf1 in\par}`), "1: before\n\n2: in\n\n3: after\n"},
 		{"a part that cannot be read", "x.docx", chunk("c.bin", "\x00\x01\x02"), "1: before\n\n2: [A part of this document, c.bin, is no document that can be read: it is in a binary format. DOCX, XLSX, PPTX, ODT, ODS, EPUB, RTF, CSV, HTML and text are read.]\n\n3: after\n"},
-		{"a part that is missing", "x.docx", word(`<w:altChunk r:id="h"/>`), "1: [A part of this document, ., is damaged or incomplete (\"\" is missing). Ask for it once more.]\n"},
+		{"a part that is missing", "x.docx", word(`<w:altChunk r:id="h"/>`), "1: [A part of this document is damaged or incomplete (\"\" is missing). Ask for it once more.]\n"},
 		{"a hidden slide", "x.odp", styled("presentation", `<o:style o:name="h" o:family="drawing-page"><o:drawing-page-properties o:visibility="hidden"/></o:style>`, `<o:page o:name="a"><o:frame><o:p>x</o:p></o:frame></o:page><o:page o:name="b" o:style-name="h"/>`), "1: x\n=== 2 b (hidden)\n"},
 		{"a chart on a slide", "x.pptx", slides(`<c:chart xmlns:c="c" r:id="c"/>`, "ppt/slides/_rels/one.xml.rels", relationsTo("c", "chart", "../charts/c.xml"), "ppt/charts/c.xml", chart), "1: " + chartText + "\n"},
 		{"a chart in a text", "x.docx", word(p(r("a ")+`<w:r><w:drawing><c:chart xmlns:c="c" r:id="c"/></w:drawing></w:r>`), "word/_rels/document.xml.rels", relationsTo("c", "chart", "charts/c.xml"), "word/charts/c.xml", chart), "1: a " + chartText + "\n"},
@@ -143,6 +144,11 @@ func TestWhatADocumentContainsIsReadOrNamed(t *testing.T) {
 				`<o:document-content xmlns:o="o"><o:body><o:chart><o:chart><o:title><o:p>Ships</o:p></o:title><o:plot-area><o:axis><o:title><o:p>Month</o:p></o:title></o:axis></o:plot-area><o:table><o:table-header-rows><o:table-row><o:table-cell><o:p/></o:table-cell><o:table-cell><o:p>North</o:p></o:table-cell></o:table-row></o:table-header-rows>`+
 					`<o:table-rows><o:table-row><o:table-cell><o:p>Jan</o:p></o:table-cell><o:table-cell o:value-type="float" o:value="3"><o:p>3</o:p></o:table-cell></o:table-row></o:table-rows></o:table></o:chart></o:chart></o:body></o:document-content>`),
 			"1: a [chart \"Ships\", axes \"Month\": North: Jan 3]\n",
+		},
+		{
+			"a chart of OpenDocument without names", "x.ods", styled("spreadsheet", "", `<o:table><o:shapes><o:frame><o:object x:href="./Object 1"/></o:frame></o:shapes><o:table-row><o:table-cell><o:p>a</o:p></o:table-cell></o:table-row></o:table>`, "Object 1/content.xml",
+				`<o:document-content xmlns:o="o"><o:body><o:chart><o:chart><o:table><o:table-row><o:table-cell/></o:table-row><o:table-row><o:table-cell/><o:table-cell o:value-type="float" o:value="10"/></o:table-row></o:table></o:chart></o:chart></o:body></o:document-content>`),
+			"1: | a |\n\n2: [chart: 10]\n",
 		},
 		{"pictures", "x.docx", word(p(`<w:r><w:drawing><wp:docPr xmlns:wp="wp" descr="a crane"/><pic:pic xmlns:pic="pic"/></w:drawing></w:r>` + `<w:r><w:drawing><wp:docPr xmlns:wp="wp"/><pic:pic xmlns:pic="pic"/></w:drawing></w:r>`)), "1: [picture: a crane][picture]\n"},
 		{"pictures of OpenDocument", "x.odt", styled("text", "", `<o:p><o:frame><o:image/><o:title>T</o:title><o:desc>a crane</o:desc></o:frame><o:frame><o:image/></o:frame></o:p>`), "1: [picture: T: a crane][picture]\n"},
@@ -183,4 +189,36 @@ func TestACSVFileNamesItsSeparator(t *testing.T) {
 		{"a tab", "x.csv", []byte("SEP=\t\na\tb,c\n"), "1: | a | b,c |\n"},
 		{"a row that only looks so", "x.csv", []byte("sep=;,x\na,b\n"), "1: | sep=; | x |\n2: | a | b |\n"},
 	})
+}
+
+// One bad part never takes the whole: the rest is read, and the part is named.
+func TestADamagedPartDoesNotTakeTheWhole(t *testing.T) {
+	const bad = `<a><b>`
+	paragraph := p(r("a"))
+	wordWith := func(kind string) []byte {
+		return word(paragraph, "word/_rels/document.xml.rels", relationsTo("x", kind, "part.xml"), "word/part.xml", bad)
+	}
+	const named = `[A part of this document, part.xml, is damaged or incomplete (XML syntax error on line 1: unexpected EOF). Ask for it once more.]`
+	entities := `<!DOCTYPE l [<!ENTITY a "ha">]><w:footnotes xmlns:w="w"/>`
+	slide := `<p:sp xmlns:p="p"><p:txBody><a:p xmlns:a="a"><a:r><a:t>b</a:t></a:r></a:p></p:txBody></p:sp>`
+	cases := []documentCase{
+		{"entities in the notes", "x.docx", word(paragraph, "word/_rels/document.xml.rels", relationsTo("x", "footnotes", "part.xml"), "word/part.xml", entities), "1: a\n[A part of this document, part.xml, declares entities of its own, which are not read: such a file can be an attack. Ask for it in another format.]\n"},
+		{"relations", "x.docx", word(paragraph, "word/_rels/document.xml.rels", bad), "1: a\n[A part of this document, document.xml.rels, is damaged or incomplete (XML syntax error on line 1: unexpected EOF). Ask for it once more.]\n"},
+		{"a sheet", "x.xlsx", archive("_rels/.rels", relationsTo("r", "officeDocument", "xl/workbook.xml"),
+			"xl/workbook.xml", `<workbook xmlns:r="`+officeNS+`"><sheets><sheet name="One" r:id="s"/><sheet name="Two" r:id="t"/></sheets></workbook>`,
+			"xl/_rels/workbook.xml.rels", relationsTo("s", "worksheet", "part.xml", "t", "worksheet", "two.xml"),
+			"xl/part.xml", `<worksheet><sheetData><row><c><v>1</v></c></row><row><c>`, "xl/two.xml", `<worksheet><sheetData><row><c><v>2</v></c></row></sheetData></worksheet>`), "1: | 1 |\n\n2: " + named + "\n=== 2 Two\n1: | 2 |\n"},
+		{"comments on cells", "x.xlsx", book(`<row><c><v>1</v></c></row>`, "xl/worksheets/_rels/one.xml.rels", relationsTo("c", "comments", "part.xml"), "xl/worksheets/part.xml", bad), "1: | 1 |\n\n2: " + named + "\n"},
+		{"a slide", "x.pptx", archive("_rels/.rels", relationsTo("r", "officeDocument", "ppt/presentation.xml"),
+			"ppt/presentation.xml", `<p:presentation xmlns:p="p" xmlns:r="`+officeNS+`"><p:sldIdLst><p:sldId r:id="s"/><p:sldId r:id="t"/></p:sldIdLst></p:presentation>`,
+			"ppt/_rels/presentation.xml.rels", relationsTo("s", "slide", "part.xml", "t", "slide", "two.xml"), "ppt/part.xml", `<sld><sp>`, "ppt/two.xml", `<sld>`+slide+`</sld>`), "1: " + named + "\n=== 2 \n\n1: b\n"},
+		{"common styles", "x.odt", styled("text", "", `<o:p>a</o:p>`, "styles.xml", bad), "1: a\n[A part of this document, styles.xml, is damaged or incomplete (XML syntax error on line 1: unexpected EOF). Ask for it once more.]\n"},
+		{"an object", "x.odt", styled("text", "", `<o:p>a <o:frame><o:object x:href="./Object 1"/></o:frame></o:p>`, "Object 1/content.xml", bad), "1: a [embedded object]\n[A part of this document, content.xml, is damaged or incomplete (XML syntax error on line 1: unexpected EOF). Ask for it once more.]\n"},
+		{"a chapter", "x.epub", archive("META-INF/container.xml", `<container><rootfiles><rootfile full-path="main.opf"/></rootfiles></container>`,
+			"main.opf", `<package><manifest><item id="a" href="a.xhtml"/><item id="b" href="b.xhtml"/></manifest><spine><itemref idref="a"/><itemref idref="b"/></spine></package>`, "b.xhtml", "<p>b"), "1: b\n\n2: [A part of this document, a.xhtml, is damaged or incomplete (\"a.xhtml\" is missing). Ask for it once more.]\n"},
+	}
+	for _, kind := range []string{"styles", "numbering", "footnotes", "comments"} {
+		cases = append(cases, documentCase{kind, "x.docx", wordWith(kind), "1: a\n" + named + "\n"})
+	}
+	checkContents(t, cases)
 }

@@ -17,7 +17,6 @@ import (
 // xlsxReader reads an XLSX file.
 type xlsxReader struct {
 	*zipDocument
-	out       *emitter
 	rels      map[string]relation
 	shared    sharedTexts
 	formats   []cellFormat // by cell style
@@ -43,8 +42,8 @@ const (
 	duration
 )
 
-func (p *zipDocument) readBook(main string, s *scanner, out *emitter) error {
-	b := &xlsxReader{zipDocument: p, out: out}
+func (p *zipDocument) readBook(main string, s *scanner) error {
+	b := &xlsxReader{zipDocument: p}
 	type sheet struct {
 		name, id string
 		hidden   bool
@@ -74,15 +73,17 @@ func (p *zipDocument) readBook(main string, s *scanner, out *emitter) error {
 	if err := b.readFormats(relatedFile(b.rels, "styles")); err != nil {
 		return err
 	}
-	if err := p.scanOptional(relatedFile(b.rels, "sharedStrings"), b.shared.read); err != nil {
-		return err
+	if texts := relatedFile(b.rels, "sharedStrings"); p.has(texts) {
+		if err := p.scan(texts, b.shared.read); err != nil {
+			return err // no sheet says anything without them
+		}
 	}
 	if err := b.readPeople(relatedFile(b.rels, "person")); err != nil {
 		return err
 	}
 	for _, sh := range sheets {
 		r := b.rels[sh.id]
-		if !out.beginPart(sh.name, sh.hidden) {
+		if !p.out.beginPart(sh.name, sh.hidden) {
 			continue
 		}
 		switch r.kind {
@@ -92,7 +93,7 @@ func (p *zipDocument) readBook(main string, s *scanner, out *emitter) error {
 			err = b.readDrawings(r.target, 0)
 		case "": // the file names none
 		default:
-			err = out.addParagraph("[This sheet is of a kind that is not read.]", false)
+			err = p.out.addParagraph("[This sheet is of a kind that is not read.]", false)
 		}
 		if err != nil {
 			return err
@@ -267,6 +268,7 @@ type sheetReader struct {
 	commentRows   []int                  // rows with comments that are not written yet, in their order
 	links         map[int]string         // by row<<16 | column
 	hiddenColumns map[int]bool
+	lastColumn    int // up to which it is known whether columns are hidden
 	above         formulas
 	number        int // of the last row
 }
@@ -297,7 +299,7 @@ func (b *xlsxReader) readSheet(name string) error {
 			})
 		})
 	})
-	if err != nil {
+	if err := r.tolerate(name, err); err != nil {
 		return err
 	}
 	if err := r.writeComments(math.MaxInt); err != nil {
@@ -308,13 +310,17 @@ func (b *xlsxReader) readSheet(name string) error {
 
 // readColumn notes columns that are hidden.
 func (r *sheetReader) readColumn(el xml.StartElement) error {
-	if v := attr(el, "hidden"); v != "1" && v != "true" {
-		return nil
-	}
 	first, err := strconv.Atoi(attr(el, "min"))
 	last, wrong := strconv.Atoi(attr(el, "max"))
-	for at := max(first, 1); err == nil && wrong == nil && at <= min(last, maxColumns); at++ {
-		r.hiddenColumns[at-1] = true
+	if err != nil || wrong != nil {
+		return nil
+	}
+	hidden := attr(el, "hidden")
+	for at := max(first, r.lastColumn+1); at <= min(last, maxColumns); at++ {
+		if hidden == "1" || hidden == "true" {
+			r.hiddenColumns[at-1] = true
+		}
+		r.lastColumn = at
 	}
 	return nil
 }
@@ -494,6 +500,9 @@ func (r *sheetReader) readLinks(name string, rels map[string]relation) error {
 					if column < 0 || !external(to) {
 						return nil
 					}
+					if len(r.links) == maxLinks {
+						return Refusal(fmt.Sprintf("has a sheet with more links than the limit of %d, and only these are shown", maxLinks))
+					}
 					if at := attr(el, "location"); at != "" {
 						to.target += "#" + at
 					}
@@ -503,9 +512,13 @@ func (r *sheetReader) readLinks(name string, rels map[string]relation) error {
 			})
 		})
 	})
+	err = r.tolerate(name, err)
 	r.bytesLeft = left // the sheet counts when its rows are read
 	return err
 }
+
+// maxLinks bounds the links of a sheet; Excel has at most 65,530.
+const maxLinks = 100_000
 
 // readPeople reads the names of those who write comments in threads, by id.
 func (b *xlsxReader) readPeople(name string) error {

@@ -9,7 +9,6 @@ import (
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net/mail"
-	"path"
 	"strings"
 )
 
@@ -18,7 +17,8 @@ const maxChunk = 10 << 20
 
 // readChunk reads a document that a document contains as a part, such as the page of which a program
 // made a Word document. What is wrong with it does not end the reading of the whole.
-func (p *zipDocument) readChunk(name string, out *emitter) error {
+func (p *zipDocument) readChunk(name string) error {
+	out := p.out
 	err := p.open(name, func(from io.Reader) error {
 		data, err := io.ReadAll(io.LimitReader(from, maxChunk+1))
 		switch {
@@ -37,10 +37,10 @@ func (p *zipDocument) readChunk(name string, out *emitter) error {
 		_, err = read(bytes.NewReader(data), int64(len(data)), name, out)
 		return err
 	})
-	if err == nil || out.err != nil {
-		return out.err
+	if err := p.tolerate(name, err); err != nil {
+		return err
 	}
-	return out.addParagraph("[A part of this document, "+oneLine(path.Base(name))+", "+oneLine(asRefusal(err).Error())+".]", false)
+	return out.flushNotes()
 }
 
 // pageOfArchive returns the page in a web archive (MHT), or nil if data is none.

@@ -12,7 +12,7 @@ import (
 )
 
 // readEPUB reads the chapters of a book in their order.
-func (p *zipDocument) readEPUB(out *emitter) error {
+func (p *zipDocument) readEPUB() error {
 	if p.has("META-INF/rights.xml") || p.has("META-INF/sinf.xml") {
 		return Refusal("is protected against copying. Ask for a copy without protection")
 	}
@@ -40,7 +40,7 @@ func (p *zipDocument) readEPUB(out *emitter) error {
 			text, err = readable.Convert(from)
 			return err
 		})
-		if err != nil {
+		if err := p.tolerate(name, err); err != nil {
 			return err
 		}
 		if text == "" {
@@ -50,10 +50,10 @@ func (p *zipDocument) readEPUB(out *emitter) error {
 		if m := headline.FindStringSubmatch(text); m != nil {
 			title = m[1]
 		}
-		if !out.beginPart(title, false) {
+		if !p.out.beginPart(title, false) {
 			continue
 		}
-		if err := addMarkdown(text, out); err != nil {
+		if err := addMarkdown(text, p.out); err != nil {
 			return err
 		}
 	}

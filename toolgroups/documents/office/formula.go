@@ -18,7 +18,14 @@ func readFormula(s *scanner, el xml.StartElement) (string, error) {
 			part := newElement(el)
 			into.Parts = append(into.Parts, part)
 			return read(part)
-		}, func(text string) { into.Text += text })
+		}, func(text string) {
+			if len(into.Text) > maxBlock {
+				left = -1
+			}
+			if left >= 0 {
+				into.Text += text
+			}
+		})
 	}
 	whole := newElement(el)
 	if err := read(whole); err != nil {

@@ -64,6 +64,33 @@ func TestHostileDocumentsAreRefused(t *testing.T) {
 	}
 }
 
+// Whatever a document has very many of costs no more for each.
+func TestVeryManyPartsAreRead(t *testing.T) {
+	const many = 30_000
+	cells := strings.Repeat(`<col min="1" max="16384" hidden="1"/>`, many)
+	links := strings.Repeat(`<hyperlink ref="A1" r:id="l"/>`, many)
+	for _, tc := range []struct {
+		name, file string
+		data       []byte
+		word       string
+		want       int
+	}{
+		{"notes of a paragraph", "x.odt", open("text", "<o:p>"+strings.Repeat("<o:note><o:p>word</o:p></o:note>", many)+"</o:p>"), "word", many},
+		{"text boxes of a paragraph", "x.rtf", []byte(`{\rtf1 ` + strings.Repeat(`{\shptxt word}`, many) + `\par}`), "word", many},
+		{"signs of a formula", "x.rtf", []byte(`{\rtf1 {\*\moMath ` + strings.Repeat(`\u8804?`, many) + `}\par}`), "[formula]", 1},
+		{"texts of a formula", "x.docx", word(p(omml("<m:r><m:t>" + strings.Repeat("x<!-- -->", many) + "</m:t></m:r>"))), "[formula]", 1},
+		{"styles of a text", "x.docx", word(p(strings.Repeat(r("a ")+run("<w:strike/>", "b"), many))), "b", many},
+		{"hidden columns", "x.xlsx", archive("_rels/.rels", relationsTo("r", "officeDocument", "book.xml"), "book.xml", `<workbook xmlns:r="`+officeNS+`"><sheets><sheet r:id="s"/></sheets></workbook>`,
+			"_rels/book.xml.rels", relationsTo("s", "worksheet", "one.xml"), "_rels/one.xml.rels", `<R><R Id="l" Type="x/hyperlink" Target="https://a.example" TargetMode="External"/></R>`,
+			"one.xml", `<worksheet xmlns:r="`+officeNS+`"><cols>`+cells+`</cols><sheetData><row><c><v>1</v></c></row></sheetData><hyperlinks>`+links+`</hyperlinks></worksheet>`), "1 (https://a.example)", 1},
+		{"fields in each other", "x.docx", word(p(strings.Repeat(`<w:r><w:fldChar w:fldCharType="begin"/></w:r>`, many) + r("word"))), "word", 1},
+	} {
+		if got := read(tc.file, tc.data); strings.Count(got, tc.word) != tc.want {
+			t.Errorf("%s: %d times, want %d, in %.300q", tc.name, strings.Count(got, tc.word), tc.want, got)
+		}
+	}
+}
+
 // An archive with a password has it on its files, whose names can be read.
 func TestAFileWithAPasswordIsRefused(t *testing.T) {
 	data := word(p(r("a")))

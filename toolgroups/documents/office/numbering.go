@@ -12,6 +12,9 @@ import (
 // bullet is the mark of an item without a number.
 const bullet = "-"
 
+// maxMark bounds the text around a number, in characters.
+const maxMark = 200
+
 // maxListLevels bounds the levels of a list in Word.
 const maxListLevels = 9
 
@@ -74,15 +77,15 @@ func (n *numbering) read(p *zipDocument, name string) error {
 			})
 		})
 	})
-	for _, l := range n.lists {
-		if l.kind == nil || l.kind.ofStyle == "" {
-			continue
+	byStyle := map[string]*listKind{}
+	for _, k := range n.kinds {
+		if k.style != "" {
+			byStyle[k.style] = k
 		}
-		for _, k := range n.kinds {
-			if k.style == l.kind.ofStyle {
-				l.kind = k
-				break
-			}
+	}
+	for _, l := range n.lists {
+		if l.kind != nil && byStyle[l.kind.ofStyle] != nil {
+			l.kind = byStyle[l.kind.ofStyle]
 		}
 	}
 	return err
@@ -114,7 +117,7 @@ func readLevel(s *scanner) (listLevel, error) {
 		case "numFmt":
 			level.format = value
 		case "lvlText":
-			level.text = value
+			level.text = wording.Clip(value, maxMark)
 		case "isLgl":
 			level.legal = !isOff(el)
 		case "pStyle":

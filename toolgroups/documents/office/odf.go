@@ -13,7 +13,6 @@ import (
 // breaks, and where they began when the file was saved, if that is recorded.
 type odfReader struct {
 	*zipDocument
-	out       *emitter
 	styles    odfStyles
 	list      *odfCounter            // of the list that is read, or nil
 	shapeList *odfCounter            // of the lists of the shape that is read, or nil
@@ -23,7 +22,7 @@ type odfReader struct {
 	afterItem bool
 }
 
-func (p *zipDocument) readODF(out *emitter) (format Format, err error) {
+func (p *zipDocument) readODF() (format Format, err error) {
 	err = p.scanOptional("META-INF/manifest.xml", func(s *scanner) error {
 		return s.eachChild(func(root xml.StartElement) error {
 			return s.eachChild(func(el xml.StartElement) error {
@@ -39,7 +38,7 @@ func (p *zipDocument) readODF(out *emitter) (format Format, err error) {
 	if err != nil {
 		return Format{}, err
 	}
-	d := &odfReader{zipDocument: p, out: out, lists: map[string]*odfCounter{}, styles: odfStyles{named: map[string]odfStyle{}, lists: map[string]*odfList{}}}
+	d := &odfReader{zipDocument: p, lists: map[string]*odfCounter{}, styles: odfStyles{named: map[string]odfStyle{}, lists: map[string]*odfList{}}}
 	err = p.scanOptional("styles.xml", func(s *scanner) error {
 		return s.eachChild(func(root xml.StartElement) error {
 			return s.eachChild(func(el xml.StartElement) error {
@@ -337,7 +336,7 @@ func (d *odfReader) readObject(s *scanner, el xml.StartElement) (string, error) 
 	}
 	err := read(s)
 	if name := path.Join(attr(el, "href"), "content.xml"); err == nil && text == "" && d.has(name) && !strings.Contains(name, "..") {
-		err = d.scan(name, read)
+		err = d.tolerate(name, d.scan(name, read))
 	}
 	if text == "" {
 		text = "[embedded object]"
@@ -391,14 +390,21 @@ func (d *odfReader) readODFChart(s *scanner) (string, error) {
 	if !found {
 		return "", err
 	}
-	for at := 1; len(rows) > 0 && at < len(rows[0]); at++ {
-		var points []string
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row))
+	}
+	for at := 1; at < width; at++ {
+		name, points := "", []string{}
+		if at < len(rows[0]) {
+			name = rows[0][at] + ": "
+		}
 		for _, row := range rows[1:] {
 			if at < len(row) && row[at] != "" && row[at] != "NaN" {
 				points = append(points, strings.TrimSpace(row[0]+" "+row[at]))
 			}
 		}
-		c.series = append(c.series, strings.TrimPrefix(rows[0][at]+": ", ": ")+strings.Join(points, ", "))
+		c.series = append(c.series, strings.TrimPrefix(name, ": ")+strings.Join(points, ", "))
 	}
 	return c.String(), err
 }
@@ -809,6 +815,11 @@ func (d *odfReader) shapeReader(s *scanner, kind string) func(xml.StartElement) 
 				return err
 			}
 			return d.out.addParagraph(text, false)
+		case "a": // around a shape
+			if err := s.eachChild(read); err != nil {
+				return err
+			}
+			return d.out.addParagraph(strings.TrimSpace(linkSuffix(attr(el, "href"))), true)
 		case "notes":
 			return s.eachChild(d.shapeReader(s, el.Name.Local))
 		case "title", "desc":
@@ -825,8 +836,11 @@ func (d *odfReader) shapeReader(s *scanner, kind string) func(xml.StartElement) 
 
 // readFrame reads a frame on a slide.
 func (d *odfReader) readFrame(s *scanner, el xml.StartElement, kind string) error {
-	if kind != "notes" {
-		kind = attr(el, "class")
+	switch class := attr(el, "class"); {
+	case class == "page-number", class == "date-time", class == "header", class == "footer":
+		return nil
+	case kind != "notes":
+		kind = class
 	}
 	read := d.shapeReader(s, kind)
 	var frame odfFrame

@@ -144,7 +144,9 @@ func (l *odfList) read(s *scanner) error {
 		if err != nil || at < 1 || at > maxOutlineLevels {
 			return nil
 		}
-		level := odfLevel{start: 1, shown: 1, format: attr(el, "num-format"), prefix: attr(el, "num-prefix"), suffix: attr(el, "num-suffix"), pattern: attr(el, "num-list-format")}
+		level := odfLevel{start: 1, shown: 1, format: attr(el, "num-format")}
+		level.prefix, level.suffix = wording.Clip(attr(el, "num-prefix"), maxMark), wording.Clip(attr(el, "num-suffix"), maxMark)
+		level.pattern = wording.Clip(attr(el, "num-list-format"), maxMark)
 		level.bullet = el.Name.Local != "list-level-style-number" && el.Name.Local != "outline-level-style"
 		if n, err := strconv.Atoi(attr(el, "start-value")); err == nil {
 			level.start = n

@@ -249,12 +249,22 @@ func (e *emitter) addNote(text string) string {
 	return mark
 }
 
+// addDefect notes that a part of the document is not read, and why.
+func (e *emitter) addDefect(name string, err error) {
+	if name != "" {
+		name = ", " + oneLine(path.Base(name)) + ","
+	}
+	text := fmt.Sprintf("[A part of this document%s %s.]", name, oneLine(asRefusal(err).Error()))
+	e.notes = append(e.notes, text)
+	e.noteBytes += len(text)
+}
+
 // takeNotes returns the texts of the notes to which the block refers, each on a line of its own.
 func (e *emitter) takeNotes() string {
-	text := ""
-	for _, note := range e.notes {
-		text += "\n" + note
+	if len(e.notes) == 0 {
+		return ""
 	}
+	text := "\n" + strings.Join(e.notes, "\n")
 	e.notes, e.noteBytes = nil, 0
 	return text
 }

@@ -3,6 +3,7 @@ package office
 import (
 	"archive/zip"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -21,7 +22,9 @@ const (
 // zipDocument is a document in a ZIP archive.
 type zipDocument struct {
 	files     map[string]*zip.File
+	out       *emitter
 	bytesLeft int64
+	defects   map[string]bool // the files of which it was said that they are not read
 }
 
 // readZip reads a document in a ZIP archive.
@@ -33,7 +36,7 @@ func readZip(file io.ReaderAt, size int64, out *emitter) (Format, error) {
 	if n := len(archive.File); n > maxEntries {
 		return Format{}, Refusal(fmt.Sprintf("holds %d files, more than the limit of %d, and is not read", n, maxEntries))
 	}
-	p := &zipDocument{files: make(map[string]*zip.File), bytesLeft: maxUnpacked}
+	p := &zipDocument{files: make(map[string]*zip.File), out: out, bytesLeft: maxUnpacked, defects: map[string]bool{}}
 	for _, f := range archive.File {
 		if key := partName(f.Name); p.files[key] == nil {
 			p.files[key] = f
@@ -41,11 +44,11 @@ func readZip(file io.ReaderAt, size int64, out *emitter) (Format, error) {
 	}
 	switch {
 	case p.has("_rels/.rels"):
-		return p.readOffice(out)
+		return p.readOffice()
 	case p.has("META-INF/container.xml"):
-		return epubFormat, p.readEPUB(out)
+		return epubFormat, p.readEPUB()
 	case p.has("content.xml"):
-		return p.readODF(out)
+		return p.readODF()
 	case p.has("Index/Document.iwa"), p.has("Index.zip"):
 		return Format{}, Refusal("is a document of Apple's Pages, Numbers or Keynote, which is not read. Ask for it as DOCX, XLSX, PPTX or PDF")
 	}
@@ -64,12 +67,25 @@ func (p *zipDocument) scan(name string, read func(*scanner) error) error {
 	return p.open(name, func(from io.Reader) error { return read(newScanner(from)) })
 }
 
-// scanOptional is scan for an optional file.
+// scanOptional is scan for an optional file. What is wrong with it does not end the reading.
 func (p *zipDocument) scanOptional(name string, read func(*scanner) error) error {
 	if !p.has(name) {
 		return nil
 	}
-	return p.scan(name, read)
+	return p.tolerate(name, p.scan(name, read))
+}
+
+// tolerate returns the error at which a file was not read further only if nothing else can be read either.
+// Otherwise it has the document say that the file is not read: one bad part never takes the whole.
+func (p *zipDocument) tolerate(name string, err error) error {
+	if err == nil || p.out.err != nil || p.bytesLeft < 0 || errors.Is(err, errPassword) {
+		return err
+	}
+	if key := partName(name); !p.defects[key] {
+		p.defects[key] = true
+		p.out.addDefect(name, err)
+	}
+	return nil
 }
 
 // open unpacks a file of the archive.
@@ -140,7 +156,7 @@ func relatedFile(relations map[string]relation, kind string) string {
 }
 
 // readOffice reads a document of Microsoft Office. Macros are in files that are not opened.
-func (p *zipDocument) readOffice(out *emitter) (format Format, err error) {
+func (p *zipDocument) readOffice() (format Format, err error) {
 	relations, err := p.readRelations("")
 	if err != nil {
 		return Format{}, err
@@ -154,13 +170,13 @@ func (p *zipDocument) readOffice(out *emitter) (format Format, err error) {
 			switch root.Name.Local {
 			case "document":
 				format = wordFormat
-				return p.readWord(main, s, out)
+				return p.readWord(main, s)
 			case "workbook":
 				format = bookFormat
-				return p.readBook(main, s, out)
+				return p.readBook(main, s)
 			case "presentation":
 				format = slidesFormat
-				return p.readSlides(main, s, out)
+				return p.readSlides(main, s)
 			}
 			return Refusal("holds no document that can be read. Ask for it as DOCX, XLSX, PPTX or PDF")
 		})

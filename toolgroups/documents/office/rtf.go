@@ -33,7 +33,7 @@ type rtfReader struct {
 	text          richText        // of the paragraph
 	lines         strings.Builder // the paragraphs before it in its cell
 	mark          string          // the number or bullet of the paragraph
-	boxes         []string        // text boxes at the paragraph
+	boxes         strings.Builder // the text boxes at the paragraph, each after a line break
 	table         rtfTable
 	aside         richText // of the note or the text box that is read
 	author        string   // of the comment that follows
@@ -140,7 +140,7 @@ func readRTF(from io.Reader, out *emitter) error {
 		default:
 			r.addByte(c)
 		}
-		if r.text.Len()+r.lines.Len()+r.aside.Len()+len(r.bytes) > maxToken {
+		if r.text.Len()+r.lines.Len()+r.aside.Len()+r.boxes.Len()+len(r.bytes) > maxToken {
 			return errLong
 		}
 	}
@@ -198,7 +198,7 @@ func (r *rtfReader) endDestination(was rtfState) {
 			r.addMark(r.out.addNote(commentText(r.author, text)))
 			r.author = ""
 		default:
-			r.boxes = append(r.boxes, text)
+			r.boxes.WriteString("\n" + text)
 		}
 	case intoObject:
 		r.addMark(embeddedObject(r.class))
@@ -584,8 +584,10 @@ func (r *rtfReader) addText(text string) {
 			collect(&r.form.entries[n-1], text)
 		}
 	case intoFormula:
-		if r.state.formula != nil {
-			r.state.formula.Text += text
+		if f := r.state.formula; f != nil && len(f.Text) < maxBlock {
+			f.Text += text
+		} else {
+			r.formulaRoom = -1
 		}
 	case intoFonts:
 		name := r.fontNames[r.state.font]
@@ -614,10 +616,8 @@ func (r *rtfReader) takeParagraph() string {
 	r.text.Reset()
 	text = behindMark(itemNumber(r.mark), text)
 	r.mark = ""
-	for _, box := range r.boxes {
-		text += "\n" + box
-	}
-	r.boxes = nil
+	text += r.boxes.String()
+	r.boxes.Reset()
 	return text
 }
 

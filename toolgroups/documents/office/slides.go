@@ -10,12 +10,11 @@ import (
 // pptxReader reads a PPTX file.
 type pptxReader struct {
 	*zipDocument
-	out     *emitter
 	rels    map[string]relation // of the current slide
 	authors map[string]string   // of comments, by id
 }
 
-func (p *zipDocument) readSlides(main string, s *scanner, out *emitter) error {
+func (p *zipDocument) readSlides(main string, s *scanner) error {
 	var ids []string
 	err := s.eachChild(func(el xml.StartElement) error {
 		if el.Name.Local != "sldIdLst" {
@@ -51,7 +50,7 @@ func (p *zipDocument) readSlides(main string, s *scanner, out *emitter) error {
 		}
 	}
 	for _, id := range ids {
-		if err := (&pptxReader{zipDocument: p, out: out, authors: authors}).readSlide(all[id].target); err != nil {
+		if err := (&pptxReader{zipDocument: p, authors: authors}).readSlide(all[id].target); err != nil {
 			return err
 		}
 	}
@@ -72,8 +71,11 @@ func (d *pptxReader) readSlide(name string) (err error) {
 			return s.eachChild(d.shapeReader(s, &shape{}))
 		})
 	})
-	if err != nil || !wanted {
+	if err := d.tolerate(name, err); err != nil {
 		return err
+	}
+	if !wanted {
+		return nil
 	}
 	if notes := relatedFile(d.rels, "notesSlide"); notes != "" {
 		if err := d.readNotes(notes); err != nil {

@@ -13,7 +13,6 @@ import (
 // breaks, and where they began when Word saved the file.
 type docxReader struct {
 	*zipDocument
-	out       *emitter
 	rels      map[string]relation
 	styles    map[string]style
 	lists     numbering
@@ -74,8 +73,8 @@ type paragraph struct {
 	breakAfter  bool   // a page begins after the row
 }
 
-func (p *zipDocument) readWord(main string, s *scanner, out *emitter) error {
-	w := &docxReader{zipDocument: p, out: out, notes: map[noteID]string{}}
+func (p *zipDocument) readWord(main string, s *scanner) error {
+	w := &docxReader{zipDocument: p, notes: map[noteID]string{}}
 	rels, err := p.readRelations(main)
 	if err != nil {
 		return err
@@ -267,7 +266,7 @@ func (w *docxReader) blockReader(s *scanner) func(xml.StartElement) error {
 			return w.readTable(s)
 		case "altChunk":
 			w.afterItem = false
-			return w.readChunk(w.rels[relationID(el)].target, w.out)
+			return w.readChunk(w.rels[relationID(el)].target)
 		}
 		return readUnlessSkipped(el, s, read)
 	}
