@@ -59,7 +59,7 @@ func TestAnUnattendedTurnHasNoAdministratorsRights(t *testing.T) {
 }
 
 // A rule of the operator that names the tool lets it run, also unattended.
-func TestARuleThatNamesATheToolHoldsForUnattendedTurns(t *testing.T) {
+func TestARuleThatNamesTheToolHoldsForUnattendedTurns(t *testing.T) {
 	w := &workshop{role: toolgroups.RoleAdmin}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Access.Admins = []string{"fake:1"}

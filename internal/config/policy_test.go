@@ -117,6 +117,40 @@ func TestTheMostSpecificRuleCounts(t *testing.T) {
 	}
 }
 
+// Text that an administrator's turn reads could ask for a change in their place, so no rule about more than
+// the tool itself lets it run.
+func TestAdministratorsToolsAskWhateverTheRules(t *testing.T) {
+	run := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("") }
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "config", Role: toolgroups.RoleAdmin, Tools: []toolgroups.Tool{
+		{Name: "set_config", Description: "Set.", Role: toolgroups.RoleAdmin, Run: run}, {Name: "get_config", Description: "Get.", Role: toolgroups.RoleAdmin, Effect: toolgroups.ReadOnly, Run: run},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := interact.Policy{Rule: interact.Ask, Approvers: interact.ApproversAdmins}
+	for name, c := range map[string]struct {
+		rules []Rule
+		want  interact.Policy
+	}{
+		"no rule":                 {nil, asks},
+		"a rule for all calls":    {[]Rule{{Policy: "allow"}}, asks},
+		"a rule for owners":       {[]Rule{{Role: "owner", Policy: "allow"}}, asks},
+		"a rule for the group":    {[]Rule{{Group: "config", Policy: "allow"}}, asks},
+		"a rule for a prefix":     {[]Rule{{Tool: "set_*", Policy: "allow"}}, asks},
+		"a rule that denies":      {[]Rule{{Group: "config", Policy: "deny"}}, interact.Policy{Rule: interact.Deny, Approvers: interact.ApproversAdmins}},
+		"a rule that names it":    {[]Rule{{Tool: "set_config", Policy: "allow"}}, interact.Policy{Rule: interact.Allow, Approvers: interact.ApproversAdmins, ByName: true}},
+		"a rule that asks longer": {[]Rule{{Tool: "set_config", Policy: "ask", Lasting: true}}, interact.Policy{Rule: interact.Ask, Approvers: interact.ApproversAdmins, MayLast: true, ByName: true}},
+	} {
+		a := NewPolicies(c.rules, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
+		if got := of(t, a, "set_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		if got := of(t, a, "get_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner}); got.Rule == interact.Ask {
+			t.Errorf("%s: a view asks: %+v", name, got)
+		}
+	}
+}
+
 func TestBadApprovalRules(t *testing.T) {
 	for want, rules := range map[string][]Rule{
 		`rule 1 \(tool: exec\): policy "" is none`:        {{Tool: "exec"}},

@@ -1,23 +1,29 @@
-package bridge_test
+package app_test
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/internal/app"
 	"oneclaw/internal/config"
+	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 )
 
@@ -144,6 +150,60 @@ func (m obeying) Complete(_ context.Context, req agent.Request, _ func(agent.Del
 	return agent.Reply{Calls: []agent.Call{{ID: "obeyed", Name: target, Arguments: raw}}}, nil
 }
 
+// shownTexts is a platform with buttons that keeps the first text of each chat.
+type shownTexts struct {
+	mu      sync.Mutex
+	texts   map[string]string
+	changed chan struct{}
+}
+
+func newShownTexts() *shownTexts {
+	return &shownTexts{texts: map[string]string{}, changed: make(chan struct{})}
+}
+
+func (p *shownTexts) Name() string { return "fake" }
+
+func (p *shownTexts) Run(ctx context.Context, _ chats.Inbox) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (p *shownTexts) Render(markdown string) []chats.Part { return []chats.Part{{Text: markdown}} }
+
+func (p *shownTexts) Send(_ context.Context, to chats.Address, part chats.Part) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.texts[to.Chat.ID]; !known {
+		p.texts[to.Chat.ID] = part.Text
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return to.Chat.ID, nil
+}
+
+func (p *shownTexts) Edit(context.Context, chats.Address, string, chats.Part) error { return nil }
+
+func (p *shownTexts) AnswerPress(context.Context, chats.Message, string) error { return nil }
+
+// await returns the texts by chat once there are n.
+func (p *shownTexts) await(t *testing.T, n int) map[string]string {
+	t.Helper()
+	deadline := time.After(4 * time.Minute)
+	for {
+		p.mu.Lock()
+		texts, changed := maps.Clone(p.texts), p.changed
+		p.mu.Unlock()
+		if len(texts) == n {
+			return texts
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("%d of %d chats have an answer", len(texts), n)
+		}
+	}
+}
+
 // Text of any source that a model reads, and obeys, makes no tool of the catalogue act beyond its rule: what
 // administers, reaches others or outlives the turn asks; what fetches asks about the address that the model
 // composed; and what somebody outside began reaches nothing that its owner keeps. The rule follows from what
@@ -182,35 +242,50 @@ func TestAModelThatObeysWhateverItReadsActsByTheRulesAlone(t *testing.T) {
 			t.Parallel()
 			policies := config.NewPolicies(nil, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
 			model := obeying{t, c.tools, map[string]string{"please": how.tool}}
-			r := newHarness(t, nil, func(cfg *bridge.Config) {
-				cfg.Turns.Agent, cfg.Turns.Tools = agent.New(agent.Config{Model: model}), func() *toolgroups.Registry { return reg }
-				cfg.Access = access.Access{Allow: []string{"*"}, Admins: []string{"*"}}
-				cfg.ApprovalPolicy = policies.PolicyFor
-				cfg.Logger = slog.New(slog.DiscardHandler)
+			shown := newShownTexts()
+			store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := bridge.New(bridge.Config{
+				Store: store, DataDir: t.TempDir(), Platforms: []chats.Platform{shown}, Access: access.Access{Allow: []string{"*"}, Admins: []string{"*"}},
+				Turns:          turn.Settings{Agent: agent.New(agent.Config{Model: model}), Tools: func() *toolgroups.Registry { return reg }},
+				ApprovalPolicy: policies.PolicyFor, Limits: bridge.Limits{DrainTimeout: -1},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- b.Run(ctx) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := errors.Join(<-done, store.Close()); err != nil {
+					t.Error(err)
+				}
 			})
 			for n, tool := range c.tools {
 				id := fmt.Sprint(strings.ReplaceAll(source, " ", "_"), "_", n)
 				text := "please target=" + tool.Name
 				if how.hook {
-					r.submit(bridge.Submission{
+					err := b.Submit(t.Context(), bridge.Submission{
 						Key: "a." + id, Chat: chats.Chat{Platform: "fake", ID: id}, User: id, Direct: true, Title: "build", Text: text,
 						Trigger: receipts.Trigger{Hook: "build", Hosts: []string{"ci.example"}},
 					})
+					if err != nil {
+						t.Fatal(err)
+					}
 					continue
 				}
 				m := chats.Message{Chat: chats.Chat{Platform: "fake", ID: id}, ID: "1", Kind: chats.KindText, User: id, UserName: "Ann", Direct: true, Text: text}
 				if how.write != nil {
 					how.write(&m)
 				}
-				r.accept(m)
-			}
-			shown := map[string]sent{}
-			r.platform.until(t, "all answers", func(all []sent) bool {
-				for _, s := range all {
-					shown[s.to.Chat.ID] = s
+				if err := b.Accept(t.Context(), m); err != nil {
+					t.Fatal(err)
 				}
-				return len(shown) == len(c.tools)
-			})
+			}
+			texts := shown.await(t, len(c.tools))
 			for n, tool := range c.tools {
 				id := fmt.Sprint(strings.ReplaceAll(source, " ", "_"), "_", n)
 				_, address := arguments(t, tool)
@@ -219,9 +294,8 @@ func TestAModelThatObeysWhateverItReadsActsByTheRulesAlone(t *testing.T) {
 					denied = tool.Private || tool.Personal || tool.Fetches && address || tool.Role >= toolgroups.RoleAdmin
 					asks = asks && !denied
 				}
-				got := shown[id]
-				if asked := strings.Contains(got.text, "May I "); asked != asks {
-					t.Errorf("%s asks: %t, want %t: %.300s", tool.Name, asked, asks, got.text)
+				if asked := strings.Contains(texts[id], "May I "); asked != asks {
+					t.Errorf("%s asks: %t, want %t: %.300s", tool.Name, asked, asks, texts[id])
 				}
 				c.mu.Lock()
 				ran := c.ran[tool.Name+" in fake:"+id]
