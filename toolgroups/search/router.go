@@ -266,15 +266,17 @@ func (r *Router) routeDirect(f toolgroups.RouteInput, groups []string) (*Bridge,
 // conversation and the reply.
 const arrayPct = 50
 
+// assumedContext is the size of the context of a model that does not say its own, in tokens: most models
+// have at least that much. A server with many tools would otherwise fill any context.
+const assumedContext = 128_000
+
 // fittingTools returns how many of the tools fit into the model's context. The first least tools
 // (those of [Router.baseTools]) always count. It ignores the tools after those that fit, so that
 // more tools do not change the beginning of the array.
 func fittingTools(f toolgroups.RouteInput, tools []toolgroups.Tool, least int) int {
-	if f.ContextTokens == 0 {
-		return len(tools)
-	}
+	most := cmp.Or(f.ContextTokens, assumedContext) * arrayPct / 100
 	return least + sort.Search(len(tools)-least, func(more int) bool {
-		return toolgroups.EstimateTokens(tools[:least+more+1]) > f.ContextTokens*arrayPct/100
+		return toolgroups.EstimateTokens(tools[:least+more+1]) > most
 	})
 }
 
@@ -328,7 +330,7 @@ func difference(tools, others []toolgroups.Tool) []toolgroups.Tool {
 // provider puts whole definitions into the conversation.
 func fitsDeferred(f toolgroups.RouteInput) bool {
 	loaded := Tools(enabledEntries(f.Registry, f.Loaded, f.Scope.Role))
-	return f.ContextTokens == 0 || toolgroups.EstimateTokens(loaded) <= f.ContextTokens*arrayPct/100
+	return toolgroups.EstimateTokens(loaded) <= cmp.Or(f.ContextTokens, assumedContext)*arrayPct/100
 }
 
 // maxDeferred bounds the deferred tools (Anthropic's documentation of its tool search, 2026-11).

@@ -272,3 +272,30 @@ func BenchmarkRoute(b *testing.B) {
 		})
 	}
 }
+
+// A server with many large tools leaves room for the conversation also with a model that does not say how much
+// it takes; the load says how to reach the rest.
+func TestToolsThatMayNotFitAreReachedThroughACall(t *testing.T) {
+	large := search.Tools(many("extra", 200))
+	for i := range large {
+		large[i].Description += strings.Repeat(" and more", 300)
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: core(), Groups: []toolgroups.Group{{Name: "extra", Source: "mcp:extra", Tools: large}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := router(t, search.RouterConfig{Routing: search.RoutingGroups})
+	f := toolgroups.RouteInput{Registry: reg, Loaded: []string{"extra"}, Scope: toolgroups.Scope{Role: toolgroups.RoleOwner}}
+	route := r.Route(f)
+	if got := toolgroups.EstimateTokens(route.Tools); got > 70_000 || got < 50_000 {
+		t.Errorf("the array takes %d tokens", got)
+	}
+	group, _ := reg.Group("extra")
+	if text := route.LoadText([]string{"extra"}, group, group.Tools); !strings.Contains(text, "Not listed as tools of their own: run them with tool_call") {
+		t.Errorf("the load says %.300s", text)
+	}
+	f.ContextTokens = 1_000_000
+	if got := len(r.Route(f).Tools); got < 200 {
+		t.Errorf("%d tools with a large context", got)
+	}
+}
