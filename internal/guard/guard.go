@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -89,12 +90,33 @@ func NewDialer(cfg Config) *net.Dialer {
 			v6 = append(v6, p)
 		}
 	}
-	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(hostServices), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	return &net.Dialer{
 		Timeout:  DialTimeout,
 		Resolver: cfg.Resolver,
 		Control:  guardian.Safe,
 	}
+}
+
+// hostServices is where virtual machines of Azure reach the services of their host, although the address is
+// a public one.
+var hostServices = netip.MustParsePrefix("168.63.129.16/32")
+
+// NewPageDialer makes a dialer for what a page loads and sends. A page of a public host reaches no private
+// address, whatever AllowPrivate holds: those are for pages that were opened there.
+func NewPageDialer(ctx context.Context, cfg Config, host string) *net.Dialer {
+	resolver := cfg.Resolver
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	addresses, err := resolver.LookupNetIP(ctx, "ip", host)
+	private := func(a netip.Addr) bool {
+		return slices.ContainsFunc(cfg.AllowPrivate, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+	}
+	if err != nil || !slices.ContainsFunc(addresses, private) {
+		cfg.AllowPrivate = nil
+	}
+	return NewDialer(cfg)
 }
 
 // ParseURL parses an address from the model or a user. The error is [ErrURL] with the reason,

@@ -43,7 +43,7 @@ func inner() []string {
 		"127.0.0.1", "127.1.2.3", "[::1]", "0.0.0.0", "[::]", "10.0.0.1", "172.16.0.1", "192.168.1.1",
 		"169.254.169.254", "100.64.0.1", "[fe80::1]", "[fc00::1]", "[fd00:ec2::254]", "[::ffff:127.0.0.1]",
 		"[::ffff:169.254.169.254]", "[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::1]", "[2002:7f00:1::]",
-		"[::127.0.0.1]", "224.0.0.1", "255.255.255.255", "[ff02::1]", "localhost", "198.18.0.1", "192.0.0.192",
+		"[::127.0.0.1]", "224.0.0.1", "255.255.255.255", "[ff02::1]", "localhost", "168.63.129.16", "198.18.0.1", "192.0.0.192",
 	}
 }
 
@@ -116,6 +116,25 @@ func TestRebindingIsRefused(t *testing.T) {
 	}
 	if err := get(t, client, "http://none.example/"); err == nil || !strings.Contains(err.Error(), `no host "none.example"`) {
 		t.Errorf("unknown host: %v", err)
+	}
+}
+
+// What a public page loads and sends reaches no private address, also one that pages may be opened at.
+func TestAPublicPageReachesNoPrivateAddress(t *testing.T) {
+	names := newDNS(t, map[string][]string{"public.example.": {"93.184.216.34"}, "inner.example.": {"127.0.0.1"}})
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	cfg := guard.Config{Resolver: names.resolver(), AllowPrivate: loopback()}
+	for host, want := range map[string]error{"public.example": guard.ErrAddress, "none.example": guard.ErrAddress, "93.184.216.34": guard.ErrAddress, "inner.example": nil, "127.0.0.1": nil} {
+		conn, err := guard.NewPageDialer(t.Context(), cfg, host).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err == nil {
+			_ = conn.Close()
+		} else {
+			err = guard.Reason(err)
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("a page of %s: %v, want %v", host, err, want)
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"oneclaw/internal/guard"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/rescue"
 )
@@ -56,7 +55,6 @@ var (
 // [Config].IdleTimeout. It must be closed.
 type Browser struct {
 	cfg        Config
-	dialer     *net.Dialer
 	tabSlots   chan struct{} // one per running call
 	launchSlot chan struct{} // held while Chromium starts or is replaced
 	done       chan struct{}
@@ -91,7 +89,6 @@ func New(cfg Config) (*Browser, error) {
 	removeAbandoned() // now too: maybe no user browses again
 	return &Browser{
 		cfg:        cfg,
-		dialer:     guard.NewDialer(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver}),
 		tabSlots:   make(chan struct{}, cmp.Or(cfg.MaxTabs, 2)),
 		launchSlot: make(chan struct{}, 1),
 		done:       make(chan struct{}),

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
+	"oneclaw/internal/guard"
 	"oneclaw/internal/readable"
 	"oneclaw/internal/wording"
 )
@@ -43,7 +44,11 @@ type visit struct {
 // openPage opens a page. The returned context is the context of the tab, for all actions on the
 // page; it ends with ctx. The caller must close the visit.
 func (b *Browser) openPage(ctx context.Context, c *chromium, address string, width, height int64) (context.Context, *visit, error) {
-	way, err := newProxy(ctx, b.dialer)
+	page, err := url.Parse(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	way, err := newProxy(ctx, guard.NewPageDialer(ctx, guard.Config{AllowPrivate: b.cfg.AllowPrivate, Resolver: b.cfg.Resolver}, page.Hostname()))
 	if err != nil {
 		return nil, nil, err
 	}
