@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -75,23 +76,37 @@ func (s *blockSearch) Add(b office.Block) error {
 	if b.Level > 0 {
 		s.heading = strings.TrimLeft(text, "# ")
 	}
+	found := hit{part: s.currentPart, block: b.Number, hidden: b.Hidden, heading: s.heading}
 	lower := strings.ToLower(text)
-	if at := strings.Index(lower, s.phrase); at >= 0 {
-		s.phraseHits.add(hit{s.currentPart, b.Number, b.Hidden, s.heading, snippet(text, at)})
-		return nil
-	}
-	at := len(lower)
-	for _, w := range s.words {
-		found := strings.Index(lower, w)
-		if found < 0 {
-			return nil
-		}
-		at = min(at, found)
-	}
-	if len(s.words) > 1 {
-		s.wordHits.add(hit{s.currentPart, b.Number, b.Hidden, s.heading, snippet(text, at)})
+	if !s.look(lower, text, found) && strings.ContainsAny(lower, "^_~") {
+		s.look(markup.ReplaceAllString(lower, "$1$2"), text, found)
 	}
 	return nil
+}
+
+// markup matches the marks of notes and of raised, lowered and struck text, which people do not type.
+var markup = regexp.MustCompile(`\[\^\d+\]|~~|[\^_]\(([^()]*)\)|[\^_]([\pL\pN+-])`)
+
+// look looks for the words in the text of a block in lower case. It reports whether they are there.
+func (s *blockSearch) look(lower, text string, found hit) bool {
+	if at := strings.Index(lower, s.phrase); at >= 0 {
+		found.text = snippet(text, at)
+		s.phraseHits.add(found)
+		return true
+	}
+	first := len(lower)
+	for _, w := range s.words {
+		at := strings.Index(lower, w)
+		if at < 0 {
+			return false
+		}
+		first = min(first, at)
+	}
+	if len(s.words) > 1 {
+		found.text = snippet(text, first)
+		s.wordHits.add(found)
+	}
+	return true
 }
 
 func (h *hits) add(found hit) {

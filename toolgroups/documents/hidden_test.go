@@ -27,6 +27,22 @@ func zipped(t testing.TB, files ...string) []byte {
 	return b.Bytes()
 }
 
+// What is marked in a text is found as people type it.
+func TestMarkedTextIsFound(t *testing.T) {
+	h := newHarness(t)
+	run := func(format, text string) string {
+		return `<w:r><w:rPr>` + format + `</w:rPr><w:t>` + text + `</w:t></w:r>`
+	}
+	const raised, lowered = `<w:vertAlign w:val="superscript"/>`, `<w:vertAlign w:val="subscript"/>`
+	h.put(t, "marks.docx", zipped(t, "_rels/.rels", `<R><R Id="r" Type="x/officeDocument" Target="a.xml"/></R>`,
+		"a.xml", `<w:document xmlns:w="w"><w:body><w:p>`+run("", "CO")+run(lowered, "2")+run("", " in 10")+run(raised, "6")+run("", " tons, x")+run(raised, "2n")+run("<w:strike/>", " old")+run("", " price")+`<w:r><w:footnoteReference w:id="1"/></w:r>`+run("", " here")+`</w:p></w:body></w:document>`))
+	for _, query := range []string{"CO2 in 106 tons", "co_2", "10^6", "x2n", "old price here", "price tons"} {
+		if got := h.must(t, "search_document", `{"path":"marks.docx","query":"`+query+`"}`).Text; !strings.HasPrefix(got, "Found ") {
+			t.Errorf("%s: %s", query, got)
+		}
+	}
+}
+
 // Rows and columns that the person does not see are marked where the model reads or finds them.
 func TestHiddenRowsAndColumnsAreMarked(t *testing.T) {
 	h := newHarness(t)

@@ -181,6 +181,34 @@ func TestATableBeginsWithAMergedCell(t *testing.T) {
 	}
 }
 
+// A number in a sheet has the currency or the unit that its format shows.
+func TestNumbersHaveTheirUnits(t *testing.T) {
+	for _, tc := range []struct{ code, value, want string }{
+		{`#,##0.00&quot; kg&quot;`, "1200.5", "1200.5 kg"},
+		{`&quot;$&quot;#,##0.00`, "-5", "-$5"},
+		{`_-* #,##0.00\ [$€-407]_-;\-* #,##0.00\ [$€-407]_-`, "5", "5 €"},
+		{`[$CHF] #,##0;[Red]-[$CHF] #,##0`, "-5", "-CHF 5"},
+		{`€0`, "5", "€5"},
+		{`General\ \°\C`, "5", "5 °C"},
+		{`0%&quot; of all&quot;`, "0.5", "50% of all"},
+		{`0.0,,&quot;M&quot;`, "1500000", "1500000"},
+		{`[&lt;2]0&quot; item&quot;;0&quot; items&quot;`, "1", "1"},
+		{`#,##0_);(#,##0)`, "-5", "-5"},
+		{`0.00E+00`, "5", "5"},
+		{`&quot;open`, "5", "open 5"},
+		{`[$€`, "5", "€5"},
+		{`\`, "5", "5"},
+	} {
+		got := content("x.xlsx", book(`<row><c s="0"><v>`+tc.value+`</v></c></row>`, "xl/styles.xml", `<styleSheet><numFmts><numFmt numFmtId="170" formatCode="`+tc.code+`"/></numFmts><cellXfs><xf numFmtId="170"/></cellXfs></styleSheet>`))
+		if want := "1: | " + tc.want + " |\n"; got != want {
+			t.Errorf("%s: %q, want %q", tc.code, got, want)
+		}
+	}
+	if got := content("x.ods", styled("spreadsheet", "", `<o:table><o:table-row><o:table-cell o:value-type="currency" o:currency="EUR" o:value="5"><o:p>5,00 €</o:p></o:table-cell></o:table-row></o:table>`)); got != "1: | 5 EUR |\n" {
+		t.Errorf("OpenDocument: %q", got)
+	}
+}
+
 // The first line of a CSV file may name the separator. It is no row.
 func TestACSVFileNamesItsSeparator(t *testing.T) {
 	checkContents(t, []documentCase{

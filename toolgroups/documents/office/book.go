@@ -26,8 +26,9 @@ type xlsxReader struct {
 
 // cellFormat is what a cell's style changes of its value.
 type cellFormat struct {
-	number numberFormat
-	struck bool
+	number        numberFormat
+	before, after string // the currency or the unit around a number
+	struck        bool
 }
 
 // numberFormat is how a cell's number is shown.
@@ -180,7 +181,7 @@ func readRichText(s *scanner) (string, error) {
 
 // readFormats reads what styles change of values.
 func (b *xlsxReader) readFormats(name string) error {
-	codes := map[string]numberFormat{}
+	codes := map[string]cellFormat{}
 	var struck []bool // by font
 	return b.scanOptional(name, func(s *scanner) error {
 		return s.eachChild(func(xml.StartElement) error {
@@ -189,7 +190,12 @@ func (b *xlsxReader) readFormats(name string) error {
 				return s.eachChild(func(el xml.StartElement) error {
 					switch part {
 					case "numFmts":
-						codes[attr(el, "numFmtId")] = parseFormatCode(attr(el, "formatCode"))
+						code := attr(el, "formatCode")
+						is := cellFormat{number: parseFormatCode(code)}
+						if is.number <= percentage {
+							is.before, is.after = parseUnits(code)
+						}
+						codes[attr(el, "numFmtId")] = is
 					case "fonts":
 						struck = append(struck, false)
 						return s.eachChild(func(el xml.StartElement) error {
@@ -202,10 +208,11 @@ func (b *xlsxReader) readFormats(name string) error {
 						id := attr(el, "numFmtId")
 						is, ok := codes[id]
 						if !ok {
-							is = builtinFormat(id)
+							is.number = builtinFormat(id)
 						}
 						font, err := strconv.Atoi(attr(el, "fontId"))
-						b.formats = append(b.formats, cellFormat{is, err == nil && font >= 0 && font < len(struck) && struck[font]})
+						is.struck = err == nil && font >= 0 && font < len(struck) && struck[font]
+						b.formats = append(b.formats, is)
 					}
 					return nil
 				})
@@ -428,7 +435,8 @@ func (b *xlsxReader) readCell(s *scanner, el xml.StartElement) (value, formula s
 	case "b":
 		return map[string]string{"0": "FALSE", "1": "TRUE"}[strings.TrimSpace(raw)], formula, err
 	case "", "n":
-		return formatNumber(strings.TrimSpace(raw), b.format(el).number, b.dayOffset), formula, err
+		is := b.format(el)
+		return withUnits(formatNumber(strings.TrimSpace(raw), is.number, b.dayOffset), is.before, is.after), formula, err
 	case "str", "e":
 		raw = unescapeCharacters(raw)
 	}

@@ -3,15 +3,21 @@ package office
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"oneclaw/internal/wording"
 )
 
 // formatNumber formats the value of a cell; since is how many days later its calendar begins than
 // Excel's first.
 func formatNumber(raw string, is numberFormat, since int) string {
 	value, err := strconv.ParseFloat(raw, 64)
-	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
+	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) || is == plainNumber && wholeNumber.MatchString(raw) {
 		return raw
 	}
 	// Excel's days end with the year 9999.
@@ -29,6 +35,84 @@ func formatNumber(raw string, is numberFormat, since int) string {
 	}
 	return formatDigits(value)
 }
+
+// parseUnits returns the currency or the unit that a format code writes before and after a number: a price
+// in francs is none in dollars. It returns nothing for a code that also scales the number, or depends on it.
+func parseUnits(code string) (before, after string) {
+	var literals [2]strings.Builder
+	digits, scales := 0, false // of literals: before or after them
+	runes := []rune(wording.Clip(code, maxMark))
+	until := func(i int, end rune) int {
+		for i < len(runes) && runes[i] != end {
+			i++
+		}
+		return i
+	}
+	for i := 0; i < len(runes) && runes[i] != ';'; i++ {
+		switch r := runes[i]; {
+		case r == '"':
+			end := until(i+1, '"')
+			literals[digits].WriteString(string(runes[i+1 : end]))
+			i = end
+		case r == '[':
+			end := until(i+1, ']')
+			inner := string(runes[i+1 : end])
+			if strings.HasPrefix(inner, "$") {
+				symbol, _, _ := strings.Cut(inner[1:], "-")
+				literals[digits].WriteString(symbol)
+			} else if strings.ContainsAny(inner, "<>=") {
+				return "", ""
+			}
+			i = end
+		case r == '\\' && i+1 < len(runes):
+			i++
+			literals[digits].WriteRune(runes[i])
+		case r == '_', r == '*': // room, or what fills it
+			i++
+			literals[digits].WriteByte(' ')
+		case strings.ContainsRune("0#?gG", r):
+			digits, scales = 1, false
+			if strings.ContainsRune("gG", r) { // General
+				i += len("eneral")
+			}
+		case r == ',':
+			scales = digits == 1
+		case unicode.Is(unicode.Sc, r), r == '°', r == ' ':
+			literals[digits].WriteRune(r)
+		}
+	}
+	if scales {
+		return "", ""
+	}
+	unit := func(text string) string {
+		text = oneLine(text)
+		if !strings.ContainsFunc(text, func(r rune) bool { return isWordRune(r) || unicode.Is(unicode.Sc, r) || r == '°' || r == '‰' }) {
+			return ""
+		}
+		return text
+	}
+	return unit(literals[0].String()), unit(literals[1].String())
+}
+
+// withUnits puts the currency or the unit around a number.
+func withUnits(number, before, after string) string {
+	if number == "" || before == "" && after == "" {
+		return number
+	}
+	sign := ""
+	if before != "" {
+		if rest, negative := strings.CutPrefix(number, "-"); negative {
+			sign, number = "-", rest
+		}
+		if last, _ := utf8.DecodeLastRuneInString(before); isWordRune(last) {
+			before += " "
+		}
+	}
+	return strings.TrimSpace(sign + before + number + " " + after)
+}
+
+// wholeNumber matches a number that is as long as it was written: an account's has more than 15 digits.
+var wholeNumber = regexp.MustCompile(`^-?[1-9][0-9]*$`)
 
 // formatDigits formats a number with a spreadsheet's 15 digits.
 func formatDigits(value float64) string {

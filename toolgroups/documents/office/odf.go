@@ -736,7 +736,7 @@ func (d *odfReader) readRow(s *scanner, number int, above formulas) (map[int]str
 func cellValue(el xml.StartElement, shown string) string {
 	switch attr(el, "value-type") {
 	case "float", "currency":
-		return formatNumber(attr(el, "value"), plainNumber, 0)
+		return withUnits(formatNumber(attr(el, "value"), plainNumber, 0), "", oneLine(attr(el, "currency")))
 	case "percentage":
 		return formatNumber(attr(el, "value"), percentage, 0)
 	case "date":
