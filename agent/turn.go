@@ -88,6 +88,8 @@ type Input struct {
 	Prompt string
 	// Messages are the messages of the conversation, oldest first, up to those of the call's reply.
 	Messages []Message
+	// Incomplete is set if there were earlier messages, and no summary stands for them.
+	Incomplete bool
 }
 
 // Decision is the result of a [Gate].

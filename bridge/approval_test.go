@@ -77,10 +77,12 @@ type workshop struct {
 	is    string            // the version of exec
 	role  toolgroups.Role   // who may use exec
 	fetch bool              // webfetch declares that it fetches addresses
-	mu    sync.Mutex
-	ran   []string
-	look  func()        // what get_current_time does
-	hangs chan struct{} // told of each "hang", which ends with its context
+	// outlives: exec declares that it outlives its turn
+	outlives bool
+	mu       sync.Mutex
+	ran      []string
+	look     func()        // what get_current_time does
+	hangs    chan struct{} // told of each "hang", which ends with its context
 }
 
 func (w *workshop) commands() []string {
@@ -100,7 +102,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{
 			Name: "exec", Description: cmp.Or(w.about, "Run a command. It has_effects."), Effect: toolgroups.Consequential,
-			LastingApproval: w.lasts, Version: w.is, Role: w.role,
+			LastingApproval: w.lasts, Version: w.is, Role: w.role, Outlives: w.outlives,
 			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"}},"required":["command"]}`),
 			CheckReady: func(_ context.Context, call toolgroups.Call) error {
 				if w.lacks != nil {

@@ -46,6 +46,14 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 	return asks, ""
 }
 
+// holdsComposed reports whether the arguments of a call hold an address that would ask. A tool that outlives
+// its turn would put it where it counts as written down: into a task, or what is remembered.
+func (g *Gate) holdsComposed(in *provenance.Input, call toolgroups.Call) bool {
+	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
+		return !provenance.HostMatches(a.Hostname(), g.cfg.Hosts) && in.Judge(a).Asks
+	})
+}
+
 // judge judges one address. A turn of a webhook reaches only the hosts that its instructions name.
 func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address) (v provenance.Verdict, refusal string) {
 	if task := turn.TaskOf(j); task != nil && task.Hook != "" {

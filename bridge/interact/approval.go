@@ -160,6 +160,9 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	if call.Role < tool.Role && policy.Rule != Deny && !(policy.Rule == Allow && policy.ByName) {
 		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
 	}
+	if policy.Rule == Allow && tool.Outlives && !policy.ByName && g.holdsComposed(in, effective) {
+		policy.Rule = Ask
+	}
 	asks, refusal := g.judgeAddresses(j, in, effective, tool)
 	switch {
 	case policy.Rule == Deny:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -52,6 +53,9 @@ func Parse(text string) (Address, bool) {
 	return a, true
 }
 
+// withoutScheme matches an address without its scheme, such as example.com/page.
+var withoutScheme = regexp.MustCompile(`^(?:[a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}(?::[0-9]+)?[/?]\S*$`)
+
 // Addresses returns the http addresses among the strings of a JSON value.
 func Addresses(arguments string) (all []Address) {
 	var value any
@@ -62,7 +66,13 @@ func Addresses(arguments string) (all []Address) {
 	walk = func(v any) {
 		switch v := v.(type) {
 		case string:
-			if a, ok := Parse(v); ok && !slices.Contains(all, a) {
+			a, ok := Parse(v)
+			if !ok && withoutScheme.MatchString(strings.TrimSpace(v)) { // which some servers complete
+				a, ok = Parse("https://" + strings.TrimSpace(v))
+				_, known := publicsuffix.PublicSuffix(a.Hostname())
+				ok = ok && known
+			}
+			if ok && !slices.Contains(all, a) {
 				all = append(all, a)
 			}
 		case []any:
@@ -77,6 +87,19 @@ func Addresses(arguments string) (all []Address) {
 	}
 	walk(value)
 	slices.SortFunc(all, func(a, b Address) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
+// addressPattern finds addresses within a text.
+var addressPattern = regexp.MustCompile(`(?i)https?://[^\s"'<>()\[\]{}|\\^` + "`" + `]+`)
+
+// AddressesWithin returns the http addresses within the strings of a JSON value.
+func AddressesWithin(arguments string) (all []Address) {
+	for _, text := range addressPattern.FindAllString(strings.ReplaceAll(arguments, `\/`, "/"), -1) {
+		if a, ok := Parse(strings.TrimRight(text, ".,;:!?*_~")); ok {
+			all = append(all, a)
+		}
+	}
 	return all
 }
 

@@ -66,7 +66,13 @@ func (in *Input) words(at int) (w words, ok bool) {
 
 // HoldsOthers reports whether anything in the input holds words of others, and names the newest of it in
 // Markdown.
-func (in *Input) HoldsOthers() (what string, ok bool) { return in.newest(0) }
+func (in *Input) HoldsOthers() (what string, ok bool) {
+	what, ok = in.newest(0)
+	if !ok && in.Incomplete {
+		return "what was said long ago in this conversation", true
+	}
+	return what, ok
+}
 
 // ReadOthers reports whether the turn has read words of others.
 func (in *Input) ReadOthers() bool {

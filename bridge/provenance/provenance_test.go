@@ -128,9 +128,17 @@ func TestNothingAsksBeforeWordsOfOthersWereRead(t *testing.T) {
 		"a file":                   message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Files: []toolgroups.File{{Path: "a.png"}}}),
 		"somebody else":            message(agent.Message{Role: agent.RoleUser, Ref: "9", AuthorKey: "telegram:2", Text: "words"}),
 		"a summary":                message(agent.Message{Role: agent.RoleSummary, Text: "words"}),
+		"a page long ago":          nil,
 		"the result of a task":     message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: "words"}),
 	} {
-		if got := c.asks(t, composed); !got.Asks || got.Why == "" {
+		got := c.asks(t, composed)
+		if c == nil {
+			in := own.wants(composed).input()
+			in.Incomplete = true
+			a, _ := provenance.Parse(composed)
+			got = in.Judge(a)
+		}
+		if !got.Asks || got.Why == "" {
 			t.Errorf("%s: %+v, want a question with a reason", name, got)
 		}
 	}
@@ -230,10 +238,20 @@ func TestHostsOfInstructions(t *testing.T) {
 
 func TestAddressesOfArguments(t *testing.T) {
 	var got []string
-	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example"}`) {
+	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example","bare":"evil.com/?d=x","file":"notes.txt/a","path":"docs/a.md","pair":"owner/repo"}`) {
 		got = append(got, a.String())
 	}
-	if diff := cmp.Diff([]string{"http://y.example/a", "https://[::1]:80/", "https://x.example/"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"http://y.example/a", "https://[::1]:80/", "https://evil.com/?d=x", "https://x.example/"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAddressesWithinTexts(t *testing.T) {
+	var got []string
+	for _, a := range provenance.AddressesWithin(`{"prompt":"Read https://a.example/x, then (http://b.example/y?z=1). <https://c.example>","n":1,"t":"https:\/\/d.example\/e"}`) {
+		got = append(got, a.String())
+	}
+	if diff := cmp.Diff([]string{"https://a.example/x", "http://b.example/y?z=1", "https://c.example/", "https://d.example/e"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -298,6 +298,7 @@ var errGate = errors.New("turn: cannot decide whether a call may run")
 
 // decide returns whether a call may run. If it may, decide loads the files of the turn.
 func (t *Runner) decide(ctx context.Context, j *queue.Run, h *conversation.History, call toolgroups.Call, tool toolgroups.Tool, input agent.Input, files *checkout) (agent.Decision, error) {
+	input.Incomplete = h.Truncated
 	d, err := t.cfg.Gate.Decide(ctx, j, h, call, tool, input)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", errGate, err)
