@@ -12,6 +12,25 @@ import (
 // bullet is the mark of an item without a number.
 const bullet = "-"
 
+// checkMarks are bullets that say whether an item is done.
+const checkMarks = "☐☑☒✓✔✗✘"
+
+// bulletMark returns the mark of an item for its bullet.
+func bulletMark(glyph string) string {
+	if glyph = strings.TrimSpace(glyph); glyph != "" && strings.Contains(checkMarks, glyph) {
+		return glyph
+	}
+	return bullet
+}
+
+// headingMark returns the number before a heading, which has no bullet.
+func headingMark(mark string) string {
+	if mark == bullet {
+		return ""
+	}
+	return mark
+}
+
 // maxMark bounds the text around a number, in characters.
 const maxMark = 200
 
@@ -39,6 +58,7 @@ type listLevel struct {
 	restart      int    // the level whose items, and those of the levels above, begin the numbers anew; -1 for all
 	legal        bool   // all numbers of the text are shown as decimal ones
 	style        string // the paragraph style of its items
+	font         string // of the bullet
 }
 
 // list is a list of a kind, with levels and first numbers of its own.
@@ -122,6 +142,10 @@ func readLevel(s *scanner) (listLevel, error) {
 			level.legal = !isOff(el)
 		case "pStyle":
 			level.style = value
+		case "rPr":
+			f, _, err := readRunFormat(s)
+			level.font = f.font
+			return err
 		case "start":
 			if n, err := strconv.Atoi(value); err == nil {
 				level.start = n
@@ -201,7 +225,7 @@ func (n *numbering) nextMark(id string, depth int) string {
 		}
 	}
 	if at.format == "" || at.format == "bullet" {
-		return bullet
+		return bulletMark(symbolText(at.font, at.text))
 	}
 	text := at.text
 	for i := range depth + 1 {

@@ -73,6 +73,16 @@ func TestItemsHaveTheNumbersThatTheProgramShows(t *testing.T) {
 			"1: I. a\n2:   1.1 b\n3: II. c\n4:   2.2 d\n\n5: e\n",
 		},
 		{
+			"Word: an item that a change deletes has no number", "x.docx",
+			document(kind("1", decimal("0", "1"))+num("1", "1", ""), item("1", "0", "a")+p(`<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr><w:del><w:r><w:delText>x</w:delText></w:r></w:del>`)+item("1", "0", "b")),
+			"1: 1. a\n2: 2. b\n",
+		},
+		{
+			"Word: bullets that say whether an item is done", "x.docx",
+			document(kind("1", level("0", `<w:numFmt w:val="bullet"/><w:lvlText w:val="`+"\uf0fe"+`"/><w:rPr><w:rFonts w:ascii="Wingdings"/></w:rPr>`), level("1", `<w:numFmt w:val="bullet"/><w:lvlText w:val="☐"/>`), level("2", `<w:numFmt w:val="bullet"/><w:lvlText w:val="•"/>`))+num("1", "1", ""), item("1", "0", "a")+item("1", "1", "b")+item("1", "2", "c")),
+			"1: ☑ a\n2:   ☐ b\n3:     - c\n",
+		},
+		{
 			"Word: a list that a style defines, and headings by their styles", "x.docx",
 			document(`<w:abstractNum w:abstractNumId="1"><w:numStyleLink w:val="S"/></w:abstractNum><w:abstractNum w:abstractNumId="2"><w:styleLink w:val="S"/>`+
 				level("0", `<w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1"/>`)+level("1", `<w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/><w:pStyle w:val="H2"/>`)+`</w:abstractNum>`+num("1", "1", "")+num("2", "2", ""),
@@ -104,6 +114,11 @@ func TestItemsHaveTheNumbersThatTheProgramShows(t *testing.T) {
 			"1: # 1 a\n\n2: ## 1.1 b\n\n3: # c\n\n4: # 2 d\n\n5: A) e\n",
 		},
 		{
+			"OpenDocument: bullets that say whether an item is done", "x.odt",
+			styled("text", listStyle(`<o:list-level-style-bullet o:level="1" o:bullet-char="✓"/><o:list-level-style-bullet o:level="2" o:bullet-char="•"/>`), list(`o:style-name="L"`, li(op("a")+list("", li(op("b")))))),
+			"1: ✓ a\n2:   - b\n",
+		},
+		{
 			"OpenDocument: items in cells", "x.odt",
 			styled("text", listStyle(number("1", `o:num-format="1" o:num-suffix="."`)), `<o:table><o:table-row><o:table-cell>`+list(`o:style-name="L"`, li(op("a"))+li(op("b")))+`</o:table-cell><o:table-cell>`+op("c")+`</o:table-cell></o:table-row></o:table>`),
 			"1: | 1. a<br>2. b | c |\n|---|---|\n",
@@ -125,10 +140,16 @@ func TestItemsHaveTheNumbersThatTheProgramShows(t *testing.T) {
 			"1: 3) a\n2: 4) b\n\n3: c\n",
 		},
 		{
+			"PowerPoint: bullets that say whether an item is done, and a hidden shape", "x.pptx",
+			slides(box(`<a:p><a:pPr><a:buFont typeface="Wingdings"/><a:buChar char="q"/></a:pPr>`+drawn("", "a")+`</a:p><a:p><a:pPr><a:buChar char="•"/></a:pPr>`+drawn("", "b")+`</a:p>`) + `<p:sp><p:nvSpPr><p:cNvPr hidden="1"/></p:nvSpPr><p:txBody><a:p>` + drawn("", "c") + `</a:p></p:txBody></p:sp>`),
+			"1: ☐ a\n2: - b\n\n3: [hidden: c]\n",
+		},
+		{
 			"PowerPoint: items in cells", "x.pptx",
 			slides(`<a:tbl><a:tr><a:tc><a:txBody>` + auto("arabicPeriod", "", "a") + auto("arabicPeriod", "", "b") + `</a:txBody></a:tc><a:tc><a:p>` + drawn("", "c") + `</a:p></a:tc></a:tr></a:tbl>`),
 			"1: | 1. a<br>2. b | c |\n|---|---|\n",
 		},
+		{"RTF: bullets that say whether an item is done", "x.rtf", []byte(`{\rtf1{\fonttbl{\f1\fcharset2 Wingdings;}}{\listtext\f1 \'fe\tab}\pard a\par{\listtext\f1 \'a7\tab}\pard b\par}`), "1: ☑ a\n2: - b\n"},
 		{"RTF: numbers of several levels, and items in cells", "x.rtf", []byte(`{\rtf1{\listtext 1.2.\tab}\pard\ilvl1 a\par{\listtext iii)\tab}\pard b\par\trowd\cellx1000\cellx2000{\listtext\pard 1.\tab}\pard\intbl c\cell d\cell\row\pard e\par}`), "1:   1.2. a\n2: iii) b\n\n3: | 1. c | d |\n|---|---|\n\n4: e\n"},
 	})
 }

@@ -133,9 +133,7 @@ func (d *odfReader) readParagraph(s *scanner, el xml.StartElement) error {
 			start = attr(el, "start-value")
 		}
 		d.headings.styles[0] = d.styles.outline
-		if mark = d.headings.next(level-1, start); mark == bullet {
-			mark = ""
-		}
+		mark = headingMark(d.headings.next(level-1, start))
 	}
 	text, late, err := d.text(s, style.run)
 	switch {
@@ -464,10 +462,7 @@ func (d *odfReader) readLines(s *scanner) (text, author string, err error) {
 func (d *odfReader) addItem(level, depth int, mark, text string, late bool) (err error) {
 	if level > 0 {
 		d.afterItem = false
-		if mark == bullet {
-			mark = ""
-		}
-		err = d.out.addHeading(level, behindMark(mark, text))
+		err = d.out.addHeading(level, behindMark(headingMark(mark), text))
 	} else {
 		tight := d.afterItem
 		d.afterItem = true

@@ -36,7 +36,7 @@ const maxOutlineLevels = 10
 
 // odfLevel is how a level is numbered.
 type odfLevel struct {
-	bullet                 bool
+	bullet                 string // "" if it is numbered
 	format, prefix, suffix string
 	pattern                string // such as %1%.%2%, which replaces prefix and suffix
 	start, shown           int    // the first number, and of how many levels numbers are shown
@@ -137,7 +137,7 @@ func odfScript(position string) int {
 
 func (l *odfList) read(s *scanner) error {
 	for i := range l.levels {
-		l.levels[i] = odfLevel{bullet: true, start: 1, shown: 1}
+		l.levels[i] = odfLevel{bullet: bullet, start: 1, shown: 1}
 	}
 	return s.eachChild(func(el xml.StartElement) error {
 		at, err := strconv.Atoi(attr(el, "level"))
@@ -147,7 +147,9 @@ func (l *odfList) read(s *scanner) error {
 		level := odfLevel{start: 1, shown: 1, format: attr(el, "num-format")}
 		level.prefix, level.suffix = wording.Clip(attr(el, "num-prefix"), maxMark), wording.Clip(attr(el, "num-suffix"), maxMark)
 		level.pattern = wording.Clip(attr(el, "num-list-format"), maxMark)
-		level.bullet = el.Name.Local != "list-level-style-number" && el.Name.Local != "outline-level-style"
+		if el.Name.Local != "list-level-style-number" && el.Name.Local != "outline-level-style" {
+			level.bullet = bulletMark(attr(el, "bullet-char"))
+		}
 		if n, err := strconv.Atoi(attr(el, "start-value")); err == nil {
 			level.start = n
 		}
@@ -190,8 +192,8 @@ func (c *odfCounter) next(at int, start string) string {
 		c.begun[deeper] = false
 	}
 	switch {
-	case level.bullet:
-		return bullet
+	case level.bullet != "":
+		return level.bullet
 	case level.format == "":
 		return ""
 	case level.pattern != "":
@@ -217,7 +219,7 @@ func (c *odfCounter) level(at int) odfLevel {
 			return c.styles[i].levels[at]
 		}
 	}
-	return odfLevel{bullet: true}
+	return odfLevel{bullet: bullet}
 }
 
 // number returns the number of a level's last item.
@@ -228,7 +230,7 @@ func (c *odfCounter) number(at int) string {
 		n = c.counts[at]
 	}
 	switch {
-	case level.format == "", level.bullet:
+	case level.format == "", level.bullet != "":
 		return ""
 	case level.format == "a" && level.repeats:
 		return formatOrdinal("lowerLetter", n)

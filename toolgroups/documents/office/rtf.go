@@ -624,8 +624,11 @@ func (r *rtfReader) takeParagraph() string {
 // itemNumber returns the number of an item, or a bullet if its mark is none, or "" if it has no mark.
 func itemNumber(mark string) string {
 	mark = oneLine(mark)
-	if mark == "" || mark == "o" || !strings.ContainsFunc(mark, isWordRune) {
-		return map[bool]string{false: bullet}[mark == ""]
+	switch {
+	case mark == "":
+		return ""
+	case mark == "o" || !strings.ContainsFunc(mark, isWordRune):
+		return bulletMark(mark)
 	}
 	return mark
 }
@@ -647,10 +650,7 @@ func (r *rtfReader) endParagraph() error {
 		return err
 	}
 	if r.level > 0 {
-		if mark == bullet {
-			mark = ""
-		}
-		return r.out.addHeading(r.level, behindMark(mark, text))
+		return r.out.addHeading(r.level, behindMark(headingMark(mark), text))
 	}
 	if m := itemMark.FindStringSubmatch(text); mark == "" && m != nil {
 		mark, text = itemNumber(m[1]), text[len(m[0]):]

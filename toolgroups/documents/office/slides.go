@@ -92,6 +92,7 @@ type shape struct {
 	onNotesPage   bool   // it is on the notes page
 	afterItem     bool   // the last paragraph was an item
 	described     bool   // its alternative text was written
+	hidden        bool
 	link          string
 	marks         drawingMarks
 }
@@ -102,7 +103,9 @@ func (d *pptxReader) shapeReader(s *scanner, in *shape) func(xml.StartElement) e
 	read = func(el xml.StartElement) error {
 		switch el.Name.Local {
 		case "sp", "pic", "cxnSp":
-			return s.eachChild(d.shapeReader(s, &shape{onNotesPage: in.onNotesPage}))
+			return s.eachChild(d.shapeReader(s, &shape{onNotesPage: in.onNotesPage, hidden: in.hidden}))
+		case "grpSp":
+			return s.eachChild(d.shapeReader(s, &shape{onNotesPage: in.onNotesPage, hidden: in.hidden, described: true}))
 		case "ph":
 			in.isPlaceholder, in.kind = true, attr(el, "type")
 		case "cNvPr":
@@ -147,6 +150,7 @@ func (d *pptxReader) readProperties(s *scanner, el xml.StartElement, in *shape) 
 		}
 		return nil
 	})
+	in.hidden = in.hidden || attr(el, "hidden") == "1" || attr(el, "hidden") == "true"
 	said := oneLine(attr(el, "descr"))
 	if err != nil || said == "" || in.onNotesPage {
 		return err
@@ -177,6 +181,9 @@ func (d *pptxReader) readParagraph(s *scanner, in *shape) error {
 	if err != nil {
 		return err
 	}
+	if in.hidden && tidy(text) != "" {
+		text = "[hidden: " + tidy(text) + "]"
+	}
 	inherits := in.isPlaceholder && !in.onNotesPage && (in.kind == "" || in.kind == "body" || in.kind == "obj")
 	mark := in.marks.next(about, inherits, tidy(text) == "")
 	if tidy(text) == "" {
@@ -205,6 +212,7 @@ func (d *pptxReader) readParagraph(s *scanner, in *shape) error {
 type drawingParagraph struct {
 	depth  int
 	bullet bulletKind
+	glyph  string // of a bullet
 	number string // the format of an automatic number
 	start  int
 }
@@ -243,7 +251,7 @@ func (m *drawingMarks) next(p drawingParagraph, inherits, empty bool) string {
 	p.depth = min(max(p.depth, 0), maxListLevels-1)
 	if p.bullet == bulletInherited {
 		style := m.styles[p.depth]
-		p.bullet, p.number, p.start = style.bullet, style.number, style.start
+		p.bullet, p.glyph, p.number, p.start = style.bullet, style.glyph, style.number, style.start
 	}
 	if empty {
 		return ""
@@ -254,7 +262,7 @@ func (m *drawingMarks) next(p drawingParagraph, inherits, empty bool) string {
 	if p.bullet != bulletNumber {
 		m.counts[p.depth] = 0
 		if p.bullet == bulletSet || p.bullet == bulletInherited && inherits {
-			return bullet
+			return bulletMark(p.glyph)
 		}
 		return ""
 	}
@@ -289,10 +297,13 @@ func drawingNumber(format string, n int) string {
 
 // readBullet reads the properties of a paragraph.
 func readBullet(s *scanner, into *drawingParagraph) error {
+	font := ""
 	return s.eachChild(func(el xml.StartElement) error {
 		switch el.Name.Local {
+		case "buFont":
+			font = attr(el, "typeface")
 		case "buChar", "buBlip":
-			into.bullet = bulletSet
+			into.bullet, into.glyph = bulletSet, symbolText(font, attr(el, "char"))
 		case "buAutoNum":
 			into.bullet, into.number, into.start = bulletNumber, attr(el, "type"), 1
 			if n, err := strconv.Atoi(attr(el, "startAt")); err == nil {

@@ -68,6 +68,7 @@ type paragraph struct {
 	mark        string // the number or bullet of an item
 	counted     bool   // the mark is set
 	breakBefore bool   // a page begins before it
+	deleted     bool   // a change that is not accepted yet deletes it
 	emitted     bool   // its beginning was passed to the sink
 	inCell      bool   // it is in a table cell, in which pages do not break
 	breakAfter  bool   // a page begins after the row
@@ -223,6 +224,11 @@ func readProperties(s *scanner, p *paragraph) error {
 			p.style = value
 		case "pageBreakBefore":
 			p.breakBefore = !isOff(el)
+		case "rPr": // of the mark at its end
+			return s.eachChild(func(el xml.StartElement) error {
+				p.deleted = p.deleted || el.Name.Local == "del" || el.Name.Local == "moveFrom"
+				return nil
+			})
 		case "outlineLvl":
 			if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < 9 {
 				p.level = n + 1
@@ -253,7 +259,9 @@ func (w *docxReader) blockReader(s *scanner) func(xml.StartElement) error {
 			if err := s.eachChild(w.inlineReader(s, &p)); err != nil {
 				return err
 			}
-			w.countItem(&p) // also an empty one
+			if !p.deleted {
+				w.countItem(&p) // also an empty one
+			}
 			return w.flush(&p)
 		case "oMathPara", "oMath": // between paragraphs
 			var p paragraph
@@ -607,10 +615,7 @@ func (w *docxReader) flush(p *paragraph) error {
 	case p.emitted:
 		return w.out.addParagraph(text, false)
 	case p.level > 0:
-		if p.mark != bullet {
-			text = behindMark(p.mark, text)
-		}
-		return w.out.addHeading(p.level, text)
+		return w.out.addHeading(p.level, behindMark(headingMark(p.mark), text))
 	case p.mark != "":
 		w.afterItem = true
 		return w.out.addItem(p.depth, p.mark, text, tight)
