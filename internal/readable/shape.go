@@ -3,6 +3,7 @@ package readable
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"oneclaw/internal/formula"
+	"oneclaw/internal/wording"
 )
 
 // maxFilled bounds the empty cells added for spanning cells in a page.
@@ -110,7 +112,7 @@ func formulaOf(math *html.Node) string {
 func isLink(n *html.Node) bool { return n.DataAtom == atom.A }
 
 // numberItems writes numbers before the items of a list that counts down, or whose items have numbers of
-// their own.
+// their own, or letters or Roman numerals.
 func numberItems(list *html.Node) {
 	var items []*html.Node
 	own := false
@@ -124,7 +126,8 @@ func numberItems(list *html.Node) {
 	if slices.ContainsFunc(list.Attr, func(a html.Attribute) bool { return a.Key == "reversed" }) {
 		step, at = -1, len(items)
 	}
-	if !own && step > 0 {
+	label := itemLabels[itemStyle(list)]
+	if !own && step > 0 && label == nil {
 		return
 	}
 	if first, err := strconv.Atoi(attribute(list, "start")); err == nil {
@@ -135,10 +138,35 @@ func numberItems(list *html.Node) {
 		if value, err := strconv.Atoi(attribute(item, "value")); err == nil {
 			at = value
 		}
-		prepend(item, fmt.Sprintf("%d. ", at))
+		number := strconv.Itoa(at)
+		if label != nil && at > 0 && at < 4_000 {
+			number = label(at)
+		}
+		prepend(item, number+". ")
 		at += step
 	}
 }
+
+// itemStyle returns how the items of a list are numbered, by its attribute or its style.
+func itemStyle(list *html.Node) string {
+	if m := listStyle.FindStringSubmatch(attribute(list, "style")); m != nil {
+		return strings.ToLower(m[1])
+	}
+	return attribute(list, "type")
+}
+
+// listStyle matches the kind of numbers in the style of a list.
+var listStyle = regexp.MustCompile(`(?i)list-style(?:-type)?\s*:[^;]*\b((?:lower|upper)-(?:alpha|latin|roman))\b`)
+
+// itemLabels are the numbers of items that are not decimal.
+var itemLabels = map[string]func(int) string{
+	"a": lowerLetter, "lower-alpha": lowerLetter, "lower-latin": lowerLetter, "i": lowerRoman, "lower-roman": lowerRoman,
+	"A": wording.RepeatedLetter, "upper-alpha": wording.RepeatedLetter, "upper-latin": wording.RepeatedLetter, "I": wording.Roman, "upper-roman": wording.Roman,
+}
+
+func lowerLetter(n int) string { return strings.ToLower(wording.RepeatedLetter(n)) }
+
+func lowerRoman(n int) string { return strings.ToLower(wording.Roman(n)) }
 
 // prepend puts a text before the content of an element.
 func prepend(n *html.Node, text string) {
@@ -238,6 +266,9 @@ func flattenLists(cell *html.Node) {
 			continue
 		}
 		at := 0
+		if first, err := strconv.Atoi(attribute(list, "start")); err == nil {
+			at = first - 1
+		}
 		for item := range list.ChildNodes() {
 			if item.DataAtom != atom.Li {
 				continue

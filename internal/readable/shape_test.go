@@ -9,8 +9,8 @@ import (
 func TestWordsKeepTheirPlacesAndMeanings(t *testing.T) {
 	for name, c := range map[string]struct{ page, want string }{
 		"lines and lists in cells": {
-			"<table><tr><th>A<th>B<tr><td><ul><li>one<li>two<ol><li>x<li>y</ol></ul><td><p>p</p>q<br>r|s</table>",
-			"| A | B |\n|---|---|\n| - one<br>- two<br>1. x<br>2. y | p<br>q<br>r\\|s |",
+			"<table><tr><th>A<th>B<tr><td><ul><li>one<li>two<ol start=3><li>x<li>y</ol></ul><td><p>p</p>q<br>r|s</table>",
+			"| A | B |\n|---|---|\n| - one<br>- two<br>3. x<br>4. y | p<br>q<br>r\\|s |",
 		},
 		"a table with code": {
 			"<table><tr><th>A<th>B<tr><td><pre>a | b\nc</pre><td><code>d|e</code></table>",
@@ -29,6 +29,7 @@ func TestWordsKeepTheirPlacesAndMeanings(t *testing.T) {
 		"code in a quote":         {"<blockquote>a<pre>b\n\nc</pre><blockquote>d</blockquote></blockquote>", "> a\n> \n> ```\n> b\n> \n> c\n> ```\n> \n> > d"},
 		"a list that counts down": {"<ol reversed><li><p>a</p><li>b</ol>", "- 2. a\n- 1. b"},
 		"a list with gaps":        {"<ol><li>a<li value=7>b<li>c</ol>", "- 1. a\n- 7. b\n- 8. c"},
+		"letters and numerals":    {`<ol type=a start=2><li>a<li>b</ol><ol style="list-style-type: upper-roman"><li>c<li>d</ol>`, "- b. a\n- c. b\n\n- I. c\n- II. d"},
 		"boxes":                   {"<ul><li><input type=checkbox checked> a<li><label><input type=checkbox> b</label></ul>", "- [x] a\n- [ ] b"},
 		"exponents":               {"<p>10<sup>6</sup> 2<sup>-3</sup> x<sup>n+1</sup> 1<sup>st</sup> a<sup><a href=/n>[1]</a></sup> b<sup>®</sup></p>", "10^6 2^-3 x^(n+1) 1st a[[1]](https://example.org/n) b®"},
 		"indexes":                 {"<p>H<sub>2</sub>O log<sub>2</sub>8 x<sub>i</sub>y v<sub>max</sub></p>", "H_2O log_(2)8 x_(i)y v_max"},

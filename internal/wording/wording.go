@@ -104,6 +104,37 @@ func ColumnName(at int) string {
 	return name
 }
 
+// RepeatedLetter formats a number from 1 on as the item of a list: AA, BB and so on follow Z.
+func RepeatedLetter(n int) string { return strings.Repeat(ColumnName((n-1)%26), (n-1)/26+1) }
+
+// Roman formats a number in Roman numerals.
+func Roman(n int) string {
+	var b strings.Builder
+	for _, r := range []struct {
+		value int
+		text  string
+	}{
+		{1000, "M"},
+		{900, "CM"},
+		{500, "D"},
+		{400, "CD"},
+		{100, "C"},
+		{90, "XC"},
+		{50, "L"},
+		{40, "XL"},
+		{10, "X"},
+		{9, "IX"},
+		{5, "V"},
+		{4, "IV"},
+		{1, "I"},
+	} {
+		for ; n >= r.value; n -= r.value {
+			b.WriteString(r.text)
+		}
+	}
+	return b.String()
+}
+
 // ClockTime formats a time of day with its time zone.
 func ClockTime(t time.Time) string { return t.Format("15:04:05 MST") }
 

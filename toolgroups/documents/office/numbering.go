@@ -252,22 +252,17 @@ func formatOrdinal(format string, n int) string {
 		return "0" + strconv.Itoa(n)
 	case n < 1 || n > 3_999:
 	case format == "lowerLetter":
-		return strings.ToLower(repeatedLetter(n))
+		return strings.ToLower(wording.RepeatedLetter(n))
 	case format == "upperLetter":
-		return repeatedLetter(n)
+		return wording.RepeatedLetter(n)
 	case format == "lowerRoman":
-		return strings.ToLower(formatRoman(n))
+		return strings.ToLower(wording.Roman(n))
 	case format == "upperRoman":
-		return formatRoman(n)
+		return wording.Roman(n)
 	case format == "ordinal":
 		return ordinalNumber(n)
 	}
 	return strconv.Itoa(n)
-}
-
-// repeatedLetter formats a number as a letter; AA, BB and so on follow Z.
-func repeatedLetter(n int) string {
-	return strings.Repeat(wording.ColumnName((n-1)%26), (n-1)/26+1)
 }
 
 // ordinalNumber formats a number as 1st, 2nd and so on.
@@ -284,32 +279,4 @@ func ordinalNumber(n int) string {
 		}
 	}
 	return fmt.Sprintf("%d%s", n, end)
-}
-
-// formatRoman formats a number in Roman numerals.
-func formatRoman(n int) string {
-	var b strings.Builder
-	for _, r := range []struct {
-		value int
-		text  string
-	}{
-		{1000, "M"},
-		{900, "CM"},
-		{500, "D"},
-		{400, "CD"},
-		{100, "C"},
-		{90, "XC"},
-		{50, "L"},
-		{40, "XL"},
-		{10, "X"},
-		{9, "IX"},
-		{5, "V"},
-		{4, "IV"},
-		{1, "I"},
-	} {
-		for ; n >= r.value; n -= r.value {
-			b.WriteString(r.text)
-		}
-	}
-	return b.String()
 }
