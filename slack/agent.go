@@ -133,14 +133,19 @@ func layOutPart(s *surface.Surface, part chats.Part, plain, needed bool) (laid [
 	return laid, extras, err
 }
 
-// dropRefusedExtras records that Slack refused the first of the extras in a message, and reports whether
-// extras may have caused the error. The message can then be sent again without that one.
-func dropRefusedExtras(s *surface.Surface, extras []string, err error) bool {
-	if len(extras) == 0 || !hasErrorCode(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long") {
-		return false
+// withoutRefused returns a part without the extras that Slack may have refused, and reports whether it had
+// any. If the error says that blocks of a kind are refused, no message uses the first of the extras again;
+// for any other refusal of its content, only this one goes without them.
+func withoutRefused(s *surface.Surface, part chats.Part, extras []string, err error) (chats.Part, bool) {
+	switch {
+	case len(extras) == 0 || !isContentError(err):
+		return part, false
+	case hasErrorCode(err, "invalid_blocks", "invalid_blocks_format", "invalid_attachments", "msg_blocks_too_long"):
+		s.RecordRefusal(extras[0], err)
+	default:
+		part.Layout, part.FeedbackButtons = nil, false
 	}
-	s.RecordRefusal(extras[0], err)
-	return true
+	return part, true
 }
 
 // blockRenderer returns a function that renders Markdown as blocks.

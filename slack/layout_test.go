@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -60,5 +61,42 @@ func TestTablesOfAnswers(t *testing.T) {
 		if m := f.message(f.dm, ts); m.Shown != part.Text || len(m.Blocks) != 0 {
 			t.Errorf("there stands %+v, want the plain text", m)
 		}
+	}
+}
+
+// Slack refuses tables with codes that no page lists. The answer goes without its table, and the next one has it.
+func TestAnAnswerGoesWithoutATableThatIsRefusedWithAnyCode(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	to := chats.Address{Chat: chatOf(f.dm, "")}
+	part := f.p.Render("*x*\n\n| what |\n|---|\n| tea |\n")[0]
+	part.Buttons = [][]chats.Button{{{Label: "Yes", Data: "y"}}}
+	for _, code := range []string{"table_too_wide", "invalid_table", "blocks_too_large"} {
+		f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: code})
+		ts, err := f.send(to.Chat, part)
+		if err != nil {
+			t.Fatalf("%s: %v", code, err)
+		}
+		if m := f.message(f.dm, ts); strings.Contains(string(m.Blocks), `"table"`) || len(m.Buttons) != 1 || m.Text != part.Text {
+			t.Errorf("%s: there stands %+v", code, m)
+		}
+		if err := f.p.Edit(t.Context(), to, ts, part); err != nil {
+			t.Fatal(err)
+		}
+		if m := f.message(f.dm, ts); !strings.Contains(string(m.Blocks), `"table"`) {
+			t.Errorf("%s: no table is shown any more: %+v", code, m)
+		}
+		f.inject(emulator.Fault{Method: "chat.update", Times: 2, Effect: emulator.Refuse, Error: code})
+		if err := f.p.Edit(t.Context(), to, ts, part); err != nil {
+			t.Fatal(err)
+		}
+		if m := f.message(f.dm, ts); m.Text != unescape(partText(part, true)) {
+			t.Errorf("%s: there stands %q, want the plain text", code, m.Text)
+		}
+	}
+	f.inject(emulator.Fault{Method: "chat.postMessage", Effect: emulator.Refuse, Error: "table_too_wide"})
+	_, err := f.send(to.Chat, part)
+	if failure, is := errors.AsType[*chats.SendError](err); !is || failure.Outcome != chats.Refused || !failure.ContentRefused {
+		t.Errorf("refused in every form it is %v", err)
 	}
 }

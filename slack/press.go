@@ -155,7 +155,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 		switch {
 		case err == nil:
 			return nil
-		case !plain && part.Plain != "" && isFormatError(err):
+		case !plain && part.Plain != "" && isContentError(err):
 			p.log.Warn("formatting refused: editing to plain text", "chat", to.Chat.String(), "err", err)
 			continue
 		case hasErrorCode(err, "message_not_found", "not_in_channel", "channel_not_found"):
@@ -193,15 +193,10 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 			err = edit()
 		}
 	}
-	if dropRefusedExtras(p.surface, extras, err) {
-		return p.update(ctx, to, id, part, plain)
+	if simpler, ok := withoutRefused(p.surface, part, extras, err); ok {
+		return p.update(ctx, to, id, simpler, plain)
 	}
 	return err
-}
-
-// isFormatError reports whether Slack may accept the plain text instead.
-func isFormatError(err error) bool {
-	return hasErrorCode(err, "invalid_blocks", "invalid_blocks_format", "msg_too_long", "msg_blocks_too_long", "invalid_arguments")
 }
 
 // AnswerPress shows a text to the user who pressed the button.

@@ -59,7 +59,7 @@ func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part c
 		switch {
 		case err == nil:
 			return ts, nil
-		case !plain && part.Plain != "" && isFormatError(err):
+		case !plain && part.Plain != "" && isContentError(err):
 			p.log.Warn("formatting refused: sending plain text", "chat", to.Chat.String(), "err", err)
 			continue
 		case hasErrorCode(err, outside...):
@@ -112,8 +112,8 @@ func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, 
 		}
 		return err
 	})
-	if dropRefusedExtras(p.surface, extras, err) {
-		return p.post(ctx, to, part, plain)
+	if simpler, ok := withoutRefused(p.surface, part, extras, err); ok {
+		return p.post(ctx, to, simpler, plain)
 	}
 	return ts, err
 }
@@ -155,11 +155,18 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 		// After these errors a part of the operation may have succeeded, and a gateway does not
 		// know what the server behind it did.
 	case ce.code != "" && !isTransient(ce):
-		out.Outcome, out.ContentRefused = chats.Refused, !isAboutDestination(ce.code)
+		out.Outcome, out.ContentRefused = chats.Refused, isContentError(err)
 	case ce.code != "" || ce.status != 0:
 		out.Outcome, out.Outage = chats.Later, !ce.isRateLimited()
 	}
 	return out
+}
+
+// isContentError reports whether Slack refused a message for what is in it, so that it may accept another form.
+// It adds codes for new blocks, so each code that is not about something else counts.
+func isContentError(err error) bool {
+	ce, is := errors.AsType[*callError](err)
+	return is && ce.code != "" && !isTransient(ce) && !isTokenError(err) && !isAboutDestination(ce.code)
 }
 
 // isAboutDestination reports whether no other form of a message would change a refusal: it is about the channel,
@@ -281,7 +288,10 @@ func (c *client) postResponse(ctx context.Context, address string, left int, id 
 	}
 	_ = resp.Body.Close() // only the status matters
 	if resp.StatusCode != http.StatusOK {
-		return &chats.SendError{Outcome: respondOutcome(resp.StatusCode), Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode)}
+		return &chats.SendError{
+			Outcome: respondOutcome(resp.StatusCode), ContentRefused: resp.StatusCode == http.StatusBadRequest,
+			Err: fmt.Errorf("slack: respond: http status %d", resp.StatusCode),
+		}
 	}
 	return nil
 }
