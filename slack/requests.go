@@ -1,9 +1,11 @@
 package slack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,6 +17,9 @@ import (
 func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
 func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
+	if isCertificateCheck(req) {
+		return
+	}
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
@@ -61,6 +66,26 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	case reply != "":
 		writeJSON(w, ephemeralResponse(reply))
 	}
+}
+
+// maxCheck bounds the body of a check of the certificate.
+const maxCheck = 4096
+
+// isCertificateCheck reports whether Slack only checks the certificate of the address, as it does from time to
+// time, without a signature. Such a request has the parameter ssl_check, and is answered with 200
+// (docs.slack.dev/interactivity/implementing-slash-commands).
+func isCertificateCheck(req *http.Request) bool {
+	if req.URL.Query().Get("ssl_check") == "1" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil || media != "application/x-www-form-urlencoded" || req.ContentLength <= 0 || req.ContentLength > maxCheck {
+		return false
+	}
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxCheck))
+	req.Body = io.NopCloser(bytes.NewReader(body)) // the server closes the one that was read
+	form, invalid := url.ParseQuery(string(body))
+	return err == nil && invalid == nil && form.Get("ssl_check") == "1" && !form.Has("command") && !form.Has("payload")
 }
 
 // readPayload returns the type and payload of a request: an event in JSON, or a form with a command or

@@ -245,3 +245,29 @@ func TestNothingIsTakenWithoutASecret(t *testing.T) {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
+
+// Slack checks the certificate of a request URL without a signature, and takes any answer but 200 for a fault.
+func TestTheCheckOfTheCertificateIsAnswered(t *testing.T) {
+	t.Parallel()
+	f := posted(t)
+	const form = "application/x-www-form-urlencoded"
+	for _, tt := range []struct {
+		name, method, query, body, kind string
+		want                            int
+	}{
+		{"form", http.MethodPost, "", "token=x&ssl_check=1", form, http.StatusOK},
+		{"query", http.MethodGet, "?token=x&ssl_check=1", "", "", http.StatusOK},
+		{"with a command", http.MethodPost, "", "command=%2Foneclaw&ssl_check=1", form, http.StatusUnauthorized},
+		{"another value", http.MethodPost, "", "ssl_check=0", form, http.StatusUnauthorized},
+		{"long", http.MethodPost, "", "ssl_check=1&x=" + strings.Repeat("x", maxCheck), form, http.StatusUnauthorized},
+		{"JSON", http.MethodPost, "", `{"ssl_check":1}`, "application/json", http.StatusUnauthorized},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), tt.method, "/slack/events"+tt.query, strings.NewReader(tt.body))
+		req.Header.Set("Content-Type", tt.kind)
+		w := httptest.NewRecorder()
+		f.p.Events().ServeHTTP(w, req)
+		if w.Code != tt.want {
+			t.Errorf("%s: got %d %s, want %d", tt.name, w.Code, w.Body, tt.want)
+		}
+	}
+}
