@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/slack-go/slack"
 
 	"oneclaw/slack/manifest"
 )
@@ -65,7 +64,7 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 		return App{}, err
 	}
 	app := App{Name: who.User, Team: who.Team}
-	app.MissingScopes, app.AgentView = readScopes(who.Header)
+	app.MissingScopes, app.AgentView = readScopes(who.header)
 	if p.verifier.Enabled() {
 		return app, nil
 	}
@@ -75,19 +74,39 @@ func Check(ctx context.Context, cfg Config) (App, error) {
 	return app, nil
 }
 
+// account is the answer of auth.test.
+type account struct {
+	UserID       string `json:"user_id"`
+	User         string `json:"user"`
+	BotID        string `json:"bot_id"`
+	TeamID       string `json:"team_id"`
+	Team         string `json:"team"`
+	EnterpriseID string `json:"enterprise_id"`
+	OrgInstall   bool   `json:"is_enterprise_install"`
+
+	header http.Header
+}
+
+// errOrgInstall is returned for an app that is installed for all workspaces of an organization. Its events and
+// its people come from workspaces that the token does not name.
+var errOrgInstall = errors.New("slack: the app is installed for a whole organization (Enterprise Grid), which does not work: " +
+	"install it in one workspace instead, and use the bot token of that installation")
+
 // whoAmI asks Slack for the identity of the bot. The text of an error tells the operator what to do.
-func (c *client) whoAmI(ctx context.Context) (*slack.AuthTestResponse, error) {
-	who, err := callWithResult(ctx, c, "auth.test", func(ctx context.Context, api *slack.Client) (*slack.AuthTestResponse, error) {
-		return api.AuthTestContext(ctx)
-	})
+func (c *client) whoAmI(ctx context.Context) (account, error) {
+	var who account
+	header, err := c.query(ctx, "auth.test", url.Values{}, &who)
 	switch {
 	case isTokenError(err):
-		return nil, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
+		return who, fmt.Errorf("slack: the bot token is refused: check SLACK_BOT_TOKEN (xoxb-…): %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("slack cannot be reached: check SLACK_API_URL and the network: %w", err)
+		return who, fmt.Errorf("slack cannot be reached: check SLACK_API_URL and the network: %w", err)
 	case who.UserID == "" || who.TeamID == "":
-		return nil, errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+		return who, errors.New("slack: auth.test: the answer names no bot: check SLACK_API_URL")
+	case who.OrgInstall || who.TeamID == who.EnterpriseID || strings.HasPrefix(who.TeamID, "E"):
+		return who, errOrgInstall
 	}
+	who.header = header
 	return who, nil
 }
 

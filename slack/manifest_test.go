@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -214,5 +215,14 @@ func TestTheManifestIsTaken(t *testing.T) {
 	}
 	if data, err := os.ReadFile("manifest/manifest.yaml"); err != nil || !slices.Equal(data, manifest.YAML()) {
 		t.Errorf("it is not the file: %v", err)
+	}
+}
+
+func TestAnInstallationForAnOrganizationIsRefusedWithASentence(t *testing.T) {
+	t.Parallel()
+	f := setup(t, emulator.Config{Organization: "E0ORG"}, nil)
+	found := f.settings.Doctor(t.Context())
+	if text := fmt.Sprintf("%+v", found); !strings.Contains(text, "install it in one workspace instead") {
+		t.Errorf("doctor says %s", text)
 	}
 }

@@ -28,8 +28,8 @@ type receiver struct {
 	running sync.WaitGroup // sockets, upkeep and backfill
 }
 
-// Run receives until ctx ends. It returns an error only if a token is refused or the app lacks an
-// essential scope. It waits for the end of outages.
+// Run receives until ctx ends. It returns an error only if a token is refused, the app lacks an essential
+// scope, or it is installed for a whole organization. It waits for the end of outages.
 func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
@@ -78,16 +78,16 @@ func (r *receiver) shutDown(ctx context.Context) {
 }
 
 // identify asks Slack for the identity of the bot until Slack answers or ctx ends. It returns an error only
-// if Slack refuses the token or the app lacks an essential scope.
+// if Slack refuses the token, the app lacks an essential scope, or it is installed for a whole organization.
 func (p *Platform) identify(ctx context.Context) (identity, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		who, err := p.api.whoAmI(ctx)
-		if isTokenError(err) {
+		if isTokenError(err) || errors.Is(err, errOrgInstall) {
 			return identity{}, err
 		}
 		if err == nil {
-			lacks, agentView := readScopes(who.Header)
+			lacks, agentView := readScopes(who.header)
 			me := identity{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
 			return me, checkScopes(lacks, p.log)
 		}

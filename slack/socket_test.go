@@ -244,6 +244,7 @@ func TestRunRefusesWrongTokens(t *testing.T) {
 		{"app token", emulator.Config{}, func(c *Config) { c.AppToken = "xapp-wrong-1234567890" }, "SLACK_APP_TOKEN"},
 		{"app token without scope", emulator.Config{AppScopes: []string{"authorizations:read"}}, nil, "connections:write"},
 		{"bot token without scope", emulator.Config{Scopes: []string{"users:read"}}, nil, "chat:write"},
+		{"installed for an organization", emulator.Config{Organization: "E0ORG"}, nil, "install it in one workspace instead"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func (n *notifier) sendEvent(c *channel, team string, inner any, sent Sent) Sent
 	return n.push(c, delivery.KindEvent, wireOuter{
 		Token: "verification", TeamID: team, APIAppID: AppID, Event: inner, Type: "event_callback", EventID: id,
 		EventTime: n.cfg.Now().Unix(), EventContext: "4-" + id, IsExtSharedChannel: n.world.isShared(c),
-		Authorizations: []map[string]any{{"team_id": team, "user_id": n.cfg.BotUser, "is_bot": true}},
+		Authorizations: []map[string]any{{"team_id": team, "user_id": n.cfg.BotUser, "is_bot": true, "is_enterprise_install": n.cfg.Organization != ""}},
 	}, sent)
 }
 

@@ -5,11 +5,17 @@ import (
 	"strings"
 )
 
+// authTest names the organization instead of the workspace if the app is installed there
+// (docs.slack.dev/reference/methods/auth.test).
 func authTest(c *call) (any, *refusal) {
-	return map[string]any{
+	answer := map[string]any{
 		"url": "https://" + strings.ToLower(c.cfg.TeamName) + ".slack.com/", "team": c.cfg.TeamName, "team_id": c.cfg.Team,
 		"user": c.cfg.BotName, "user_id": c.cfg.BotUser, "bot_id": BotID, "is_enterprise_install": false,
-	}, nil
+	}
+	if org := c.cfg.Organization; org != "" {
+		answer["team_id"], answer["enterprise_id"], answer["is_enterprise_install"] = org, org, true
+	}
+	return answer, nil
 }
 
 func teamInfo(c *call) (any, *refusal) {

@@ -71,6 +71,9 @@ type Config struct {
 	// Team and TeamName identify the workspace, BotUser and BotName the bot. Empty means the
 	// defaults.
 	Team, TeamName, BotUser, BotName string
+	// Organization is the id of the organization (Enterprise Grid) for which the app is installed. Empty means
+	// that it is installed in the workspace alone.
+	Organization string
 	// Scopes are those of the bot token, AppScopes those of the app token. Nil means [DefaultScopes] and
 	// connections:write.
 	Scopes, AppScopes []string
