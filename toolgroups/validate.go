@@ -18,9 +18,9 @@ import (
 const (
 	// maxEchoedSchema bounds the schema that an error repeats to the model, in characters.
 	maxEchoedSchema = 4000
-	// maxChecks bounds the work on one call: schemas can refer to themselves in many ways. What exceeds
-	// it is left to the tool.
-	maxChecks = 50_000
+	// maxChecks bounds the work on one call, beside two checks for each byte of its arguments: schemas can
+	// refer to themselves in many ways. What exceeds it is left to the tool.
+	maxChecks, maxMoreChecks = 50_000, 1_000_000
 	// maxCheckDepth bounds how deep schemas are followed.
 	maxCheckDepth = 100
 )
@@ -50,7 +50,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 	if err != nil {
 		return nil, invalidError(tool, errMalformed.Error())
 	}
-	c := &checker{root: root}
+	c := &checker{root: root, left: checksFor(fixed)}
 	value, err = c.conform("", root, value, 0)
 	if err != nil {
 		return nil, invalidError(tool, err.Error())
@@ -60,7 +60,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 		return nil, invalidError(tool, errMalformed.Error())
 	}
 	// A schema that contradicts itself converts its own results: the tool is to judge the arguments.
-	again := &checker{root: root}
+	again := &checker{root: root, left: checksFor(out)}
 	value, err = again.conform("", root, value, 0)
 	stable, encoded := EncodeJSON(value)
 	if c.exhausted() || again.exhausted() || err != nil || encoded != nil || !bytes.Equal(out, stable) {
@@ -86,16 +86,21 @@ func decode(raw []byte) (any, error) {
 // checker checks the arguments of one call.
 type checker struct {
 	root   map[string]any
-	checks int
+	left   int  // checks until the bound
 	strict bool // check only, convert nothing
 }
 
-func (c *checker) exhausted() bool { return c.checks > maxChecks }
+// checksFor returns the bound for some arguments.
+func checksFor(arguments json.RawMessage) int {
+	return maxChecks + min(2*len(arguments), maxMoreChecks)
+}
+
+func (c *checker) exhausted() bool { return c.left < 0 }
 
 // conform checks a value against the schema and converts it, also in place.
 func (c *checker) conform(path string, schema, v any, depth int) (any, error) {
 	s, ok := schema.(map[string]any)
-	if c.checks++; !ok || c.exhausted() || depth > maxCheckDepth {
+	if c.left--; !ok || c.exhausted() || depth > maxCheckDepth {
 		return v, nil
 	}
 	v, err := c.coerce(path, allowedTypes(s), v)
@@ -133,12 +138,12 @@ func (c *checker) conform(path string, schema, v any, depth int) (any, error) {
 // conformToAny conforms a value to the first alternative that it fits as it is, or else to the first that
 // it can be converted to. A value that fits none is unchanged: the tool knows better which was meant.
 func (c *checker) conformToAny(path string, list []any, v any, depth int) (any, error) {
-	checked := &checker{root: c.root, checks: c.checks, strict: true}
+	checked := &checker{root: c.root, left: c.left, strict: true}
 	fits := slices.ContainsFunc(list, func(one any) bool {
 		_, err := checked.conform(path, one, v, depth)
 		return err == nil
 	})
-	c.checks = checked.checks
+	c.left = checked.left
 	switch {
 	case fits:
 		return v, nil
@@ -157,7 +162,7 @@ func (c *checker) conformToAny(path string, list []any, v any, depth int) (any, 
 
 // clone copies a value, because conform changes values in place.
 func (c *checker) clone(v any) any {
-	c.checks++
+	c.left--
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -250,7 +255,7 @@ func (c *checker) alternatives(s map[string]any) []any {
 // acceptsNull reports whether a schema may accept null.
 func (c *checker) acceptsNull(schema any, depth int) bool {
 	s, ok := schema.(map[string]any)
-	if c.checks++; !ok || c.exhausted() || depth > maxCheckDepth {
+	if c.left--; !ok || c.exhausted() || depth > maxCheckDepth {
 		return true
 	}
 	if types := allowedTypes(s); len(types) > 0 {
@@ -275,7 +280,7 @@ func (c *checker) acceptsNull(schema any, depth int) bool {
 // declares reports whether a parameter is declared anywhere in a schema of an object.
 func (c *checker) declares(schema any, key string, depth int) bool {
 	s, ok := schema.(map[string]any)
-	if c.checks++; !ok || c.exhausted() || depth > maxCheckDepth {
+	if c.left--; !ok || c.exhausted() || depth > maxCheckDepth {
 		return false
 	}
 	properties, _ := s["properties"].(map[string]any)

@@ -157,6 +157,14 @@ func TestARegistryKeepsTheSchemaThatCallsAreCheckedAgainst(t *testing.T) {
 	}
 }
 
+func TestLargeArgumentsAreCheckedToTheEnd(t *testing.T) {
+	const schema = `{"type":"object","properties":{"l":{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"z":{"type":"integer"}}}`
+	args := `{"l":[` + strings.Repeat("1,", 100_000) + `"2"],"z":"3"}`
+	if got, fault := validated(schema, args); fault != nil || !strings.HasSuffix(got, `,1,2],"z":3}`) {
+		t.Errorf("%.50s, %v", got[max(0, len(got)-50):], fault)
+	}
+}
+
 // What a schema makes of a few bytes is bounded: the tool judges such arguments.
 func TestASchemaThatRefersToItselfInManyWaysIsNotFollowedForEver(t *testing.T) {
 	const bomb = `{"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"},{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}]}},"properties":{"a":{"$ref":"#/$defs/A"}}}`

@@ -365,7 +365,7 @@ func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name s
 		return "", false, err
 	}
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
-	return addedText(name, one, tried.Tools), true, nil
+	return addedText(name, one, mcp.Status{Name: name, Tools: tried.Tools, LeftOut: tried.LeftOut}), true, nil
 }
 
 // storedServer returns the record of an added server; the zero value if there is none.
@@ -395,19 +395,22 @@ func (d *Handler) answerStored(ctx context.Context, call bridge.CommandCall, nam
 	if err := d.Load(ctx); err != nil {
 		return "", false, err
 	}
-	tools := 0
+	state := mcp.Status{Name: name}
 	for _, st := range d.cfg.Servers.Status() {
 		if st.Name == name {
-			tools = st.Tools
+			state = st
 		}
 	}
-	return addedText(name, before, tools), true, nil
+	return addedText(name, before, state), true, nil
 }
 
 // addedText returns the answer after adding a server, as Markdown.
-func addedText(name string, one addedServer, tools int) string {
-	text := fmt.Sprintf("Added %s with %s.", name, wording.Plural(tools, "tool", "tools"))
-	if tools == 0 { // not known after a restart
+func addedText(name string, one addedServer, st mcp.Status) string {
+	text := fmt.Sprintf("Added %s with %s.", name, st.CountTools())
+	if len(st.LeftOut) > 0 {
+		text = strings.TrimSuffix(text, ".") + fmt.Sprintf(": `/mcp %s` says why.", name)
+	}
+	if st.Tools == 0 { // not known after a restart
 		text = fmt.Sprintf("Added %s.", name)
 	}
 	if one.Auth == mcp.AuthOAuth {

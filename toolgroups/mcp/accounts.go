@@ -187,8 +187,10 @@ func (c *Client) HasServer(name string) bool {
 type Trial struct {
 	// Server is the configuration to add.
 	Server Server
-	// Tools is the number of tools, 0 if the server shows them only after a sign-in.
-	Tools int
+	// Tools is the number of tools, 0 if the server shows them only after a sign-in. LeftOut are those that
+	// cannot be offered.
+	Tools   int
+	LeftOut []toolgroups.LeftOut
 
 	pins pins
 }
@@ -229,7 +231,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	if len(s.group.Tools) == 0 {
 		return Trial{}, errors.New("it lists no tool that can be used")
 	}
-	return Trial{Server: cfg, Tools: len(s.group.Tools), pins: s.pins}, nil
+	return Trial{Server: cfg, Tools: len(s.group.Tools), LeftOut: s.group.LeftOut, pins: s.pins}, nil
 }
 
 // Pin pins the descriptions of a tried server's tools: later changes need approval. If the server

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -115,8 +116,12 @@ func slowly(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult,
 	if token == nil {
 		return say("nobody asked")
 	}
+	number, err := strconv.Atoi(fmt.Sprint(token))
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range []sdk.ProgressNotificationParams{
-		{ProgressToken: token, Progress: 1, Total: 3},
+		{ProgressToken: number, Progress: 1, Total: 3},
 		{ProgressToken: "no such call", Message: "lies"},
 		{ProgressToken: token, Progress: 0.5, Total: 2, Message: "reading secret-value-of-x\nnow"},
 		{ProgressToken: token, Progress: 1.5, Total: 2},

@@ -206,9 +206,16 @@ func prepareResult(method string, raw json.RawMessage) any {
 	return raw
 }
 
+// The first version of the protocol is the second one with another form of results. The library does not
+// know it.
+const firstVersion, secondVersion = `"2024-10-07"`, `"2024-11-05"`
+
 // withoutUnreadable returns an object without the members that cannot be decoded.
 func withoutUnreadable(raw json.RawMessage, empty func() any) any {
 	fields := objectFields(raw)
+	if string(fields["protocolVersion"]) == firstVersion {
+		fields["protocolVersion"] = json.RawMessage(secondVersion)
+	}
 	for name, value := range fields {
 		one, err := json.Marshal(map[string]json.RawMessage{name: value})
 		if err != nil || json.Unmarshal(one, empty()) != nil {

@@ -162,10 +162,17 @@ func TestEveryPartOfAResultThatCanBeReadReachesTheModel(t *testing.T) {
 func TestWhatIsNoMessageIsSkipped(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{
-		"logs in JSON":            {`{"level":30,"msg":"calling"}`, `["a","b"]`, `[]`, `"text"`, `7`, result(`{"content":"good"}`)},
-		"an error for nothing":    {`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`, result(`{"content":"good"}`)},
-		"another version":         {`{"jsonrpc":"1.0","id":$id,"result":{"content":"wrong"}}`, `{"id":$id,"result":{"content":"wrong"}}`, result(`{"content":"good"}`)},
-		"a method that is none":   {`{"jsonrpc":"2.0","method":7}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, result(`{"content":"good"}`)},
+		"logs in JSON":          {`{"level":30,"msg":"calling"}`, `["a","b"]`, `[]`, `"text"`, `7`, result(`{"content":"good"}`)},
+		"an error for nothing":  {`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`, result(`{"content":"good"}`)},
+		"another version":       {`{"jsonrpc":"1.0","id":$id,"result":{"content":"wrong"}}`, `{"id":$id,"result":{"content":"wrong"}}`, result(`{"content":"good"}`)},
+		"a method that is none": {`{"jsonrpc":"2.0","method":7}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, result(`{"content":"good"}`)},
+		"odd notifications": {
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":[],"progress":"x"}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":7}`,
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":[]}`,
+			`{"jsonrpc":"2.0","method":"no/such","params":"x"}`, `{"jsonrpc":"2.0","id":"z","method":"no/such"}`, `{"jsonrpc":"2.0","id":"y","method":"ping","params":[1]}`,
+			`{"jsonrpc":"2.0","id":"w","method":"elicitation/create","params":[]}`, `{"jsonrpc":"2.0","id":9e99,"method":"ping"}`, `{"jsonrpc":"2.0","method":""}`,
+			result(`{"content":"good"}`),
+		},
 		"answers to nothing":      {`{"jsonrpc":"2.0","id":4711,"result":{}}`, `{"jsonrpc":"2.0","id":"other","result":{}}`, `{"jsonrpc":"2.0","result":{}}`, result(`{"content":"good"}`)},
 		"the id as a text":        {`{"jsonrpc":"2.0","id":$text,"result":{"content":"good"}}`},
 		"the id with a point":     {`{"jsonrpc":"2.0","id":$id.0,"result":{"content":"good"}}`},
@@ -200,12 +207,15 @@ func TestAServerMayLogAndAnswerWithTextsFromTheStart(t *testing.T) {
 		"tools/list":      {`{"level":30}`, `{"jsonrpc":"2.0","id":$text,"result":{"tools":[{"name":"t"}],"nextCursor":null,"_meta":3}}`},
 		"tools/call":      {`{"jsonrpc":"2.0","id":$text,"result":{"content":"good"}}`},
 	}
-	for kind, server := range s.everywhere(t) {
-		c := discovered(t, mcp.Config{RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, server)
-		if got := call(t, c, "x_t", nil); got != "good" {
-			t.Errorf("%s: got %q", kind, got)
+	for _, version := range []string{"2025-06-18", "2024-10-07"} {
+		s["initialize"][1] = strings.Replace(s["initialize"][1], "2025-06-18", version, 1)
+		for kind, server := range s.everywhere(t) {
+			c := discovered(t, mcp.Config{RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, server)
+			if got := call(t, c, "x_t", nil); got != "good" {
+				t.Errorf("%s: got %q", kind, got)
+			}
+			must(t, c.Close())
 		}
-		must(t, c.Close())
 	}
 }
 

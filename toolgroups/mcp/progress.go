@@ -43,7 +43,7 @@ func (p *progress) watch(ctx context.Context, params *sdk.CallToolParams, redact
 
 // handleNotification handles a progress notification from the server.
 func (p *progress) handleNotification(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
-	token, _ := req.Params.ProgressToken.(string)
+	token := fmt.Sprint(req.Params.ProgressToken) // some servers send the number that it looks like
 	p.mu.Lock()
 	tell := p.reporters[token]
 	p.mu.Unlock()
