@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -219,23 +221,34 @@ func TestAServerMayLogAndAnswerWithTextsFromTheStart(t *testing.T) {
 	}
 }
 
-// streams is a server whose answers come in a stream of events that the client has opened before.
+// streams is a server whose answers come in the stream of events of their session.
 type streams struct {
 	script
-	path   string // where the first event says that requests go; empty for streamable HTTP
-	events chan string
+	old      bool // HTTP with SSE of version 2024-11-05, whose first event names the address of the session
+	last     atomic.Int32
+	sessions sync.Map // from a name to a channel of messages
 }
 
-func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *streams) begin() (name string, messages chan string) {
+	name, messages = fmt.Sprint(s.last.Add(1)), make(chan string, 10)
+	s.sessions.Store(name, messages)
+	return name, messages
+}
+
+func (s *streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := r.Header.Get("Mcp-Session-Id") + r.URL.Query().Get("session")
+	known, _ := s.sessions.Load(name)
+	messages, ok := known.(chan string)
 	if r.Method == http.MethodGet {
 		events(w)
-		if s.path != "" {
-			_, _ = fmt.Fprintf(w, "event: endpoint\ndata: %s\n\n", s.path)
+		if s.old {
+			name, messages = s.begin()
+			_, _ = fmt.Fprintf(w, "event: endpoint\ndata: /mcp?session=%s\n\n", name)
 		}
 		for {
 			_ = http.NewResponseController(w).Flush()
 			select {
-			case line := <-s.events:
+			case line := <-messages:
 				_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", line)
 			case <-r.Context().Done():
 				return
@@ -243,11 +256,15 @@ func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	var q request
-	if r.Method != http.MethodPost || s.path != "" && r.URL.Path != s.path || json.NewDecoder(r.Body).Decode(&q) != nil {
+	if r.Method != http.MethodPost || s.old && !ok || json.NewDecoder(r.Body).Decode(&q) != nil {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if q.ID != nil && s.path == "" && q.Method != "tools/call" {
+	if q.ID != nil && !s.old && q.Method != "tools/call" {
+		if q.Method == "initialize" {
+			name, _ = s.begin()
+			w.Header().Set("Mcp-Session-Id", name)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, s.answers(q)[0])
 		return
@@ -257,7 +274,7 @@ func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, line := range s.answers(q) {
-		s.events <- line
+		messages <- line
 	}
 }
 
@@ -265,13 +282,13 @@ func (s streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // status 202 with streamable HTTP.
 func TestAnswersInTheStreamOfEventsAreRead(t *testing.T) {
 	t.Parallel()
-	for name, path := range map[string]string{"streamable": "", "HTTP and SSE": "/messages"} {
+	for name, old := range map[string]bool{"streamable": false, "HTTP and SSE": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewServer(streams{script{"tools/call": {
+			srv := httptest.NewServer(&streams{old: old, script: script{"tools/call": {
 				`{"level":30,"msg":"calling"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`,
 				`{"jsonrpc":"2.0","id":$text,"result":{"content":[{"type":"json","json":1},{"type":"text","text":"good"}],"structuredContent":{"id":725653563933458433}}}`,
-			}}, path, make(chan string, 10)})
+			}}})
 			t.Cleanup(srv.Close)
 			t.Cleanup(srv.CloseClientConnections)
 			c := discovered(t, mcp.Config{}, mcp.Server{URL: srv.URL + "/mcp"})
