@@ -142,7 +142,7 @@ func TestAnAdministratorIsToldWhatAServerSaysOtherwise(t *testing.T) {
 	w.env["ONECLAW_ADMINS"] = fmt.Sprintf("telegram:%d", ann)
 	w.settings("mcp: {servers: {notes: {url: " + web.URL + "}}}\n")
 	bot := w.run()
-	wantIn(t, w.ask(bot, ann, "/mcp notes", nil), "notes works: it has 1 tools")
+	wantIn(t, w.ask(bot, ann, "/mcp notes", nil), "notes works: it has 1 tool.")
 	w.ask(bot, ann, "hello", nil) // so the bot knows where she is
 	bot.kill(syscall.SIGTERM)
 	has(true)

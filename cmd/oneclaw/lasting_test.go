@@ -21,7 +21,8 @@ import (
 
 // lastingRules let people allow for longer what the model of the kill tests does most often. A
 // webhook, which never can, does it unasked.
-const lastingRules = "\n- {tool: get_current_time, policy: ask, lasting: true}\n- {tool: get_current_time, chat: scheduled, policy: allow}\n"
+const lastingRules = "\n- {tool: get_current_time, policy: ask, lasting: true}\n- {tool: get_current_time, chat: scheduled, policy: allow}\n" +
+	"- {tool: save_memory, policy: allow}\n- {tool: start_background_task, policy: allow}\n" // which ask behind the result of a task
 
 const (
 	clockCard   = "May I run get_current_time?"

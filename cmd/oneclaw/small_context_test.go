@@ -196,7 +196,7 @@ func TestATooSmallContextIsSaid(t *testing.T) {
 			}
 		}
 		bot.kill(syscall.SIGTERM)
-		if (told == 1) != small || strings.Contains(bot.out.String(), "context is too small") != small {
+		if (told == 1) != small || strings.Contains(bot.out.String(), "the model is of limited use") != small {
 			t.Errorf("with %d tokens the chat is told %d times, and the start logs %s", size, told, tail(bot.out.String(), 600))
 		}
 	}
