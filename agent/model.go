@@ -97,7 +97,9 @@ type Reply struct {
 	Truncated, Filtered bool
 	// LeftOut are the names of tools that were not sent, because the model's server refuses them.
 	LeftOut []string
-	Usage   Usage
+	// CallsInText is set if the agent found the calls in the text, because the model's server did not.
+	CallsInText bool
+	Usage       Usage
 	// Model is the name that the provider reports.
 	Model string
 }

@@ -60,3 +60,18 @@ func (r *run) redactReply(text string) string {
 	}
 	return r.turn.Redact(text)
 }
+
+// thoughtPrefix begins the reasoning of a reply whose thought stood in its text. It is on record, and is not sent
+// to a model again.
+const thoughtPrefix = "thought/1 "
+
+// maxThought bounds such a thought, in bytes.
+const maxThought = 32 << 10
+
+// packThought returns a thought in the form in which a conversation stores it, with secrets masked.
+func (r *run) packThought(thought string) string {
+	if r.turn.Redact != nil {
+		thought = r.turn.Redact(thought)
+	}
+	return thoughtPrefix + clip(thought, maxThought)
+}

@@ -32,7 +32,7 @@ func TestARefusedGroupIsLeftOut(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("load", calls(loads("1", "pdf"), loads("2", "google_gmail"), loads("3", "config")), says("loaded"))
 	var left []string
-	c.turn.OnLeftOut = func(tools []string) { left = tools }
+	c.turn.OnReply = func(reply agent.Reply) { left = reply.LeftOut }
 	m := &refuses{when: func(req agent.Request) bool { return slices.Contains(offered(req), "gmail_trash") }}
 	for range 2 {
 		if err := c.run(m, agent.Message{Role: agent.RoleUser, Text: "go"}); err != nil {
@@ -81,7 +81,11 @@ func TestARefusalOfALargeRequestIsAnOverflow(t *testing.T) {
 			var cut agent.Cut
 			chat.turn.ContextTokens = c.context
 			chat.turn.OnCut = func(now agent.Cut) { cut = now }
-			chat.turn.OnLeftOut = func(tools []string) { t.Errorf("left out %q", tools) }
+			chat.turn.OnReply = func(reply agent.Reply) {
+				if len(reply.LeftOut) > 0 {
+					t.Errorf("left out %q", reply.LeftOut)
+				}
+			}
 			m := &refuses{when: func(req agent.Request) bool { return req.EstimateTokens() > c.limit }}
 			if c.limit < 5000 {
 				chat.history = chat.history[60:]

@@ -64,8 +64,8 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		}
 		return false, err
 	}
-	if len(reply.LeftOut) > 0 && r.turn.OnLeftOut != nil {
-		r.turn.OnLeftOut(reply.LeftOut)
+	if r.turn.OnReply != nil {
+		r.turn.OnReply(reply)
 	}
 	m := r.assistantMessage(reply)
 	return m.Final, r.emit(m)
@@ -293,6 +293,13 @@ func (r *run) sendRequest(ctx context.Context, req Request) (Reply, error) {
 		onDelta = func(d Delta) { r.observe(Event{Delta: &d}) }
 	}
 	reply, err := r.model.Complete(ctx, req, onDelta)
+	if thought := thoughtIn(reply.Text); thought != "" && reply.Reasoning == "" {
+		reply.Reasoning = r.packThought(thought)
+	}
+	if len(reply.Calls) == 0 && err == nil {
+		reply.Calls, reply.Text = callsInText(reply.Text, req.Tools)
+		reply.CallsInText = len(reply.Calls) > 0
+	}
 	told := ReplyEvent{Err: err, HasText: reply.Text != ""}
 	if r.turn.Observe != nil {
 		told.BeganInThought = beganInThought(reply.Text)

@@ -68,9 +68,9 @@ type Turn struct {
 	// OnCut, if not nil, is called after a request that did not contain the whole history. It runs in
 	// the goroutine that iterates.
 	OnCut func(Cut)
-	// OnLeftOut, if not nil, is called with the names of tools that a request left out because the model's
-	// server refuses them. It runs in the goroutine that iterates.
-	OnLeftOut func(tools []string)
+	// OnReply, if not nil, is called with each reply before it becomes part of the conversation. It runs in
+	// the goroutine that iterates.
+	OnReply func(Reply)
 	// Observe, if not nil, receives events: best effort, never stored, from several goroutines.
 	Observe func(Event)
 }

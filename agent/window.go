@@ -46,7 +46,10 @@ func EstimateTextTokens(messages []Message) int {
 func messageSize(m *Message) int { return messageTextSize(m) + messagePictureTokens(m) }
 
 func messageTextSize(m *Message) int {
-	n := len(m.Text) + len(m.LoadedGroups) + len(m.QuotedText()) + len(m.Recalled) + len(m.Sender) + len(m.Reasoning)
+	n := len(m.Text) + len(m.LoadedGroups) + len(m.QuotedText()) + len(m.Recalled) + len(m.Sender)
+	if !strings.HasPrefix(m.Reasoning, thoughtPrefix) {
+		n += len(m.Reasoning)
+	}
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
 	}

@@ -85,6 +85,15 @@ func (r turnHost) Report(ctx context.Context, j *queue.Run, failure, remedy stri
 	return "I've told " + r.Administrator(user) + "."
 }
 
+// NotifyAdmins implements [turn.Host].
+func (r turnHost) NotifyAdmins(ctx context.Context, key, text string) error {
+	if r.report == nil {
+		return nil
+	}
+	_, err := r.report(ctx, key, text)
+	return err
+}
+
 // Administrator implements [turn.Host]. Strangers do not get a name.
 func (r turnHost) Administrator(user string) string {
 	name, known := "", false

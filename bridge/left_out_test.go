@@ -22,7 +22,7 @@ func TestARefusedToolIsNamedAndNoMessageBlamed(t *testing.T) {
 				yield(agent.Message{}, &agent.ModelError{Kind: agent.KindRejected, Status: 400, AboutTools: true, Err: errors.New("tools.3: no")})
 			}
 		}
-		turn.OnLeftOut([]string{"crm_a", "crm_b", "crm_c", "crm_d", "crm_e", "crm_f", "crm_g"})
+		turn.OnReply(agent.Reply{LeftOut: []string{"crm_a", "crm_b", "crm_c", "crm_d", "crm_e", "crm_f", "crm_g"}})
 		return echo(ctx, turn)
 	})
 	for i, want := range []bool{true, false} {
@@ -65,5 +65,28 @@ func TestAModelWithoutToolsSaysSoOnce(t *testing.T) {
 	r.accept(direct("3", "/status"))
 	if got := r.platform.wait(t, 3)[2].text; !strings.Contains(got, "Tools: none") {
 		t.Errorf("%q", got)
+	}
+}
+
+// The owner hears that the server of a model leaves calls in the text.
+func TestCallsInTheTextAreToldToAdministrators(t *testing.T) {
+	told := map[string]string{}
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		turn.OnReply(agent.Reply{CallsInText: true})
+		return echo(ctx, turn)
+	}, func(c *bridge.Config) {
+		c.Hooks.Report = func(_ context.Context, key, text string) (int, error) { told[key] = text; return 1, nil }
+	})
+	for i := range 2 {
+		r.accept(direct(string(rune('1'+i)), "question"))
+		r.platform.wait(t, i+1)
+	}
+	for _, text := range told {
+		if len(told) != 1 || !strings.Contains(text, "leaves the model's tool calls in the text") {
+			t.Errorf("told %q", told)
+		}
+	}
+	if len(told) == 0 {
+		t.Error("nobody is told")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -109,8 +110,9 @@ func addModelNotices(h *conversation.History, model agent.Model, answer string) 
 type cutTracker struct {
 	firstWasCut   bool // the first request left out messages
 	contextTokens int  // context size, as estimated after a refusal
-	// leftOut are the tools that the model's server refuses.
-	leftOut []string
+	// leftOut are the tools that the model's server refuses. callsInText is set if it left calls in the text.
+	leftOut     []string
+	callsInText bool
 }
 
 // trackCuts makes a turn record the messages that its requests leave out, and schedules the compaction
@@ -125,12 +127,13 @@ func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Tu
 		c.firstWasCut = c.firstWasCut || cut.Round == 1 && (cut.Omitted > 0 || turn.Incomplete)
 		c.contextTokens = cmp.Or(cut.ContextTokens, c.contextTokens)
 	}
-	turn.OnLeftOut = func(tools []string) {
-		for _, name := range tools {
+	turn.OnReply = func(reply agent.Reply) {
+		for _, name := range reply.LeftOut {
 			if !slices.Contains(c.leftOut, name) {
 				c.leftOut = append(c.leftOut, name)
 			}
 		}
+		c.callsInText = c.callsInText || reply.CallsInText
 	}
 	compactor, ok := t.cfg.Agent.(Compactor)
 	if !ok {
@@ -147,6 +150,23 @@ func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Tu
 		t.compact(ctx, compactor, log, later)
 	}
 	return c
+}
+
+// noticeCallsInText tells administrators that a model's server does not recognize calls.
+const noticeCallsInText = "The server of the model %s leaves the model's tool calls in the text of its answers. I take them from there, " +
+	"but it works better if the server is started with a parser for this model (vLLM: `--tool-call-parser`, llama.cpp: `--jinja`)."
+
+// notifyCallsInText sends administrators [noticeCallsInText], once for each model.
+func (t *Runner) notifyCallsInText(ctx context.Context, c *cutTracker, model agent.Model) {
+	if !c.callsInText {
+		return
+	}
+	name := agent.ProfileOf(model).Name
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queue.WriteTimeout)
+	defer cancel()
+	if err := t.cfg.Host.NotifyAdmins(ctx, "calls/"+queue.Hash(name), fmt.Sprintf(noticeCallsInText, wording.InlineCode(name))); err != nil {
+		t.cfg.Log.Warn("administrators cannot be notified that a server does not recognize calls", "model", name, "err", err)
+	}
 }
 
 // addNotice adds [NoticeCut] to an answer if the first request left out messages.

@@ -212,6 +212,8 @@ type Host interface {
 	// Report returns a sentence for the chat about the remedy for a failure. If the sender is an
 	// administrator, it is the remedy; otherwise the remedy is sent to all administrators.
 	Report(ctx context.Context, j *queue.Run, failure, remedy string) string
+	// NotifyAdmins sends a text to all administrators, once for each key.
+	NotifyAdmins(ctx context.Context, key, text string) error
 	// Administrator returns the name of the owner, or "an administrator" for strangers.
 	Administrator(user string) string
 	// AmbientMessages returns the latest messages in the chat of a job that were not addressed to the
