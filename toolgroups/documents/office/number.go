@@ -56,11 +56,12 @@ func parseUnits(code string) (before, after string) {
 			i = end
 		case r == '[':
 			end := until(i+1, ']')
-			inner := string(runes[i+1 : end])
-			if strings.HasPrefix(inner, "$") {
-				symbol, _, _ := strings.Cut(inner[1:], "-")
+			symbol, isCurrency := strings.CutPrefix(string(runes[i+1:end]), "$")
+			switch {
+			case isCurrency:
+				symbol, _, _ = strings.Cut(symbol, "-") // what follows is a language
 				literals[digits].WriteString(symbol)
-			} else if strings.ContainsAny(inner, "<>=") {
+			case strings.ContainsAny(symbol, "<>="):
 				return "", ""
 			}
 			i = end
@@ -84,14 +85,16 @@ func parseUnits(code string) (before, after string) {
 	if scales {
 		return "", ""
 	}
-	unit := func(text string) string {
-		text = oneLine(text)
-		if !strings.ContainsFunc(text, func(r rune) bool { return isWordRune(r) || unicode.Is(unicode.Sc, r) || r == '°' || r == '‰' }) {
-			return ""
-		}
-		return text
+	return unitOf(literals[0].String()), unitOf(literals[1].String())
+}
+
+// unitOf returns the literal text of a format code, or "" if it is no currency and no unit.
+func unitOf(literal string) string {
+	literal = oneLine(literal)
+	if !strings.ContainsFunc(literal, func(r rune) bool { return isWordRune(r) || unicode.Is(unicode.Sc, r) || r == '°' || r == '‰' }) {
+		return ""
 	}
-	return unit(literals[0].String()), unit(literals[1].String())
+	return literal
 }
 
 // withUnits puts the currency or the unit around a number.

@@ -261,8 +261,28 @@ func formatOrdinal(format string, n int) string {
 		return wording.Roman(n)
 	case format == "ordinal":
 		return ordinalNumber(n)
+	case format == "decimalEnclosedCircle" && n <= 20:
+		return string(rune('①' + n - 1))
+	case strings.HasPrefix(format, "chineseCounting"), format == "japaneseCounting", strings.HasPrefix(format, "taiwaneseCounting"):
+		return ideographNumber(n)
 	}
 	return strconv.Itoa(n)
+}
+
+// ideographNumber formats a number below 100 as one counts in Chinese and Japanese.
+func ideographNumber(n int) string {
+	if n >= 100 {
+		return strconv.Itoa(n)
+	}
+	digits := []string{"", "一", "二", "三", "四", "五", "六", "七", "八", "九"}
+	tens := ""
+	if n >= 10 {
+		tens = "十"
+	}
+	if n >= 20 {
+		tens = digits[n/10] + tens
+	}
+	return tens + digits[n%10]
 }
 
 // ordinalNumber formats a number as 1st, 2nd and so on.

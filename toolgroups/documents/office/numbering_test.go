@@ -73,6 +73,11 @@ func TestItemsHaveTheNumbersThatTheProgramShows(t *testing.T) {
 			"1: I. a\n2:   1.1 b\n3: II. c\n4:   2.2 d\n\n5: e\n",
 		},
 		{
+			"numbers of other scripts", "x.docx",
+			document(kind("1", level("0", `<w:start w:val="9"/><w:numFmt w:val="chineseCountingThousand"/><w:lvlText w:val="%1、"/>`), level("1", `<w:start w:val="20"/><w:numFmt w:val="decimalEnclosedCircle"/><w:lvlText w:val="%2"/>`))+num("1", "1", ""), item("1", "0", "a")+item("1", "0", "b")+item("1", "0", "c")+item("1", "1", "d")+item("1", "1", "e")),
+			"1: 九、 a\n2: 十、 b\n3: 十一、 c\n4:   ⑳ d\n5:   21 e\n",
+		},
+		{
 			"Word: an item that a change deletes has no number", "x.docx",
 			document(kind("1", decimal("0", "1"))+num("1", "1", ""), item("1", "0", "a")+p(`<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr><w:del><w:r><w:delText>x</w:delText></w:r></w:del>`)+item("1", "0", "b")),
 			"1: 1. a\n2: 2. b\n",

@@ -244,6 +244,10 @@ func (c *odfCounter) number(at int) string {
 		return formatOrdinal("lowerRoman", n)
 	case level.format == "I":
 		return formatOrdinal("upperRoman", n)
+	case strings.HasPrefix(level.format, "①"):
+		return formatOrdinal("decimalEnclosedCircle", n)
+	case strings.HasPrefix(level.format, "一"):
+		return formatOrdinal("chineseCounting", n)
 	case strings.HasPrefix(level.format, "0"):
 		return formatOrdinal("decimalZero", n)
 	}

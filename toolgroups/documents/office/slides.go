@@ -277,7 +277,7 @@ func (m *drawingMarks) next(p drawingParagraph, inherits, empty bool) string {
 // drawingNumber formats a number in one of PowerPoint's formats, such as alphaLcParenR.
 func drawingNumber(format string, n int) string {
 	text := strconv.Itoa(n)
-	for prefix, is := range map[string]string{"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"} {
+	for prefix, is := range map[string]string{"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman", "circleNum": "decimalEnclosedCircle", "ea1": "chineseCounting"} {
 		if strings.HasPrefix(format, prefix) {
 			text = formatOrdinal(is, n)
 		}
