@@ -11,7 +11,9 @@ import (
 const maxFileName = 120
 
 // SafeFileName makes a safe file name from a sender's name. It numbers a file without a usable name.
+// Brackets become round ones: the model is shown names within brackets, which no name may close.
 func SafeFileName(name string, index int) string {
+	name = strings.NewReplacer("[", "(", "]", ")").Replace(name)
 	name = path.Base(strings.ReplaceAll(name, `\`, "/"))
 	name = strings.Map(func(r rune) rune {
 		if r == '/' || r == unicode.ReplacementChar || !unicode.IsPrint(r) || strings.ContainsRune(`<>:"|?*`, r) {
