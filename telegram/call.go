@@ -30,7 +30,8 @@ type client struct {
 	token    string
 	endpoint string // with %s for token and method, as the library wants it
 	fileURL  string
-	official bool // whether Telegram runs the server, not the operator
+	official bool                 // whether Telegram runs the server, not the operator
+	isLocal  atomic.Pointer[bool] // whether the server runs with --local; nil if that is not known
 	timeout  time.Duration
 }
 

@@ -38,6 +38,15 @@ type decoder struct {
 	forums       *cache.Cache[int64, bool]
 	log          *slog.Logger
 	wantsAmbient func(chats.Chat) bool
+	api          *client // nil if Telegram's limits apply
+}
+
+// maxFile returns the size limit of a file.
+func (d *decoder) maxFile() int64 {
+	if d.api == nil {
+		return maxFile
+	}
+	return d.api.maxFetch()
 }
 
 // decodedUpdate is an update with its decoded message.
@@ -78,6 +87,9 @@ func (d *decoder) decodeBatch(ctx context.Context, raws []json.RawMessage) (even
 		return nil, last, known, err
 	}
 	for _, u := range list {
+		if id := u.message.largeFile(); id != "" && d.api != nil {
+			d.api.learnIfLocal(ctx, id)
+		}
 		err := rescue.Do(func() error {
 			if e, ok := d.convertUpdate(u); ok {
 				events = append(events, e)
@@ -294,7 +306,7 @@ func (d *decoder) fillContents(u *decodedUpdate, msg *chats.Message) bool {
 	if msg.Kind == chats.KindEdit && m.isLocation {
 		return false // live locations are edited all the time
 	}
-	msg.Files, msg.Skipped = m.attachments(u.raw)
+	msg.Files, msg.Skipped = m.attachments(u.raw, d.maxFile())
 	d.fillQuotes(m, msg)
 	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
 }

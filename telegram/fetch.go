@@ -21,18 +21,21 @@ import (
 // fetchTimeout bounds the download of a file.
 const fetchTimeout = 2 * time.Minute
 
-// FetchFile downloads a file of at most 20 MB, Telegram's limit for bots. For a larger one it returns
-// [chats.ErrTooLarge].
+// FetchFile downloads a file. If it is larger than the server hands out to bots, or than [chats.MaxFile], FetchFile
+// returns [chats.ErrTooLarge].
 func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
-	if a.Size > maxFile {
-		return chats.ErrTooLarge
-	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	var f file
+	if a.Size > maxFile {
+		p.api.learnIfLocal(ctx, a.Ref)
+	}
+	if a.Size > p.api.maxFetch() {
+		return chats.ErrTooLarge
+	}
 	err := p.api.call(ctx, "getFile", tgbotapi.Params{"file_id": a.Ref}, &f)
 	switch {
-	case isBadRequest(err, "file is too big"), err == nil && f.Size > maxFile:
+	case isBadRequest(err, "file is too big"), err == nil && f.Size > p.api.maxFetch():
 		return chats.ErrTooLarge
 	case err != nil:
 		return err
@@ -40,9 +43,31 @@ func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Write
 		return errors.New("telegram: getFile: the answer names no path")
 	}
 	if filepath.IsAbs(f.Path) && !p.api.official {
+		p.api.isLocal.Store(new(true))
 		return p.api.copyLocal(f.Path, w)
 	}
 	return p.api.download(ctx, f.Path, w)
+}
+
+// maxFetch returns the size limit of a file that a user sent. A self-hosted server with --local has none
+// (core.telegram.org/bots/api#using-a-local-bot-api-server).
+func (c *client) maxFetch() int64 {
+	if is := c.isLocal.Load(); is != nil && *is {
+		return chats.MaxFile
+	}
+	return maxFile
+}
+
+// learnIfLocal finds out, once, whether a self-hosted server runs with --local: only such a one hands out the file
+// with this id, which is larger than others allow.
+func (c *client) learnIfLocal(ctx context.Context, id string) {
+	if c.official || c.isLocal.Load() != nil {
+		return
+	}
+	err := c.call(ctx, "getFile", tgbotapi.Params{"file_id": id}, nil)
+	if err == nil || isBadRequest(err, "file is too big") {
+		c.isLocal.Store(new(err == nil))
+	}
 }
 
 // copyLocal copies a file from a self-hosted server with --local, which returns the path of the file
@@ -60,10 +85,10 @@ func (c *client) copyLocal(path string, w io.Writer) (err error) {
 		return fmt.Errorf("telegram: file: %w", c.CleanError(err))
 	case !info.Mode().IsRegular():
 		return errors.New("telegram: file: the path leads to no file")
-	case info.Size() > maxFile:
+	case info.Size() > c.maxFetch():
 		return chats.ErrTooLarge
 	}
-	if _, err := io.Copy(w, io.LimitReader(file, maxFile)); err != nil {
+	if _, err := io.Copy(w, io.LimitReader(file, c.maxFetch())); err != nil {
 		return fmt.Errorf("telegram: file: %w", c.CleanError(err))
 	}
 	return nil
@@ -93,7 +118,7 @@ func (c *client) download(ctx context.Context, path string, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("telegram: file: http status %d", resp.StatusCode)
 	}
-	if err := c.CopyBody(w, resp, maxFile, chats.ErrTooLarge); err != nil {
+	if err := c.CopyBody(w, resp, c.maxFetch(), chats.ErrTooLarge); err != nil {
 		return fmt.Errorf("telegram: file: %w", err)
 	}
 	return nil

@@ -125,6 +125,42 @@ func TestFilesOfAServerOfOnesOwn(t *testing.T) {
 	}
 }
 
+// The limits of files are those of the server.
+func TestTheLimitsOfFilesFollowTheServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cfg   emulator.Config
+		takes bool
+	}{
+		"with --local": {emulator.Config{LocalDir: t.TempDir()}, true},
+		"without":      {emulator.Config{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, tt.cfg)
+			data := make([]byte, maxFile+5<<20)
+			s.say(t, s.ann, "read it", &emulator.SayOptions{Attachment: &emulator.Attachment{Name: "a.bin", Data: data, Size: len(data)}})
+			in := newInbox()
+			defer run(t, s.p, in)()
+			m := in.wait(t, atLeast(1))[0]
+			if tt.takes != (len(m.Files) == 1) || tt.takes == (len(m.Skipped) == 1) {
+				t.Fatalf("it came as %+v", m)
+			}
+			if tt.takes {
+				var got bytes.Buffer
+				if err := s.p.FetchFile(t.Context(), m.Files[0], &got); err != nil || got.Len() != len(data) {
+					t.Errorf("fetched %d bytes: %v", got.Len(), err)
+				}
+			}
+			large := make([]byte, maxUpload+1)
+			if size := int64(len(large)); tt.takes != (size <= s.p.MaxFile()) {
+				t.Errorf("%d bytes may be sent", s.p.MaxFile())
+			}
+			if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), chats.OutFile{Name: "b.bin", Size: int64(len(large)), Content: bytes.NewReader(large)}); (err == nil) != tt.takes {
+				t.Errorf("SendFile = %v", err)
+			}
+		})
+	}
+}
+
 // What Telegram itself answers is never taken for a file of this machine, and what is no
 // file is not read.
 //

@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// maxFile is the limit of getFile (core.telegram.org/bots/api#getfile).
+// maxFile is the limit of getFile on Telegram's own server (core.telegram.org/bots/api#getfile).
 const maxFile = 20 << 20
 
 // maxDuration bounds a duration, in seconds.
@@ -57,8 +57,8 @@ var nonContentFields = map[string]bool{
 // nonContentPrefixes begin the names of further such objects, including future ones.
 var nonContentPrefixes = []string{"reply_to_", "forward_", "sender_", "guest_", "suggested_post_", "community_chat_"}
 
-// attachments returns the files in a message, and texts about contents that cannot be read.
-func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, skipped []string) {
+// attachments returns the files in a message of at most limit bytes, and texts about contents that cannot be read.
+func (m *message) attachments(raw json.RawMessage, limit int64) (files []chats.Attachment, skipped []string) {
 	add := func(f *file, name, kind string, sound ...chats.SoundKind) {
 		if f == nil || f.ID == "" {
 			return
@@ -67,8 +67,8 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		if len(sound) > 0 {
 			// A sound that is too large is reported when it is to be transcribed.
 			a.Sound = chats.Sound{Kind: sound[0], Length: time.Duration(min(max(f.Duration, 0), maxDuration)) * time.Second}
-		} else if a.Size > maxFile {
-			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), maxFile>>20))
+		} else if a.Size > limit {
+			skipped = append(skipped, fmt.Sprintf("%s (%.1f MB): Telegram hands files of at most %d MB to a bot", a.Name, float64(a.Size)/(1<<20), limit>>20))
 			return
 		}
 		files = append(files, a)
@@ -89,6 +89,18 @@ func (m *message) attachments(raw json.RawMessage) (files []chats.Attachment, sk
 		skipped = describeUnreadable(raw)
 	}
 	return files, skipped
+}
+
+// largeFile returns the id of a file that only a self-hosted server with --local hands out; empty if there is none.
+func (m *message) largeFile() string {
+	if m != nil {
+		for _, f := range []*file{m.Document, m.Animation, m.Audio} {
+			if f != nil && f.Size > maxFile {
+				return f.ID
+			}
+		}
+	}
+	return ""
 }
 
 func largestPhoto(sizes []file) *file {

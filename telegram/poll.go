@@ -49,7 +49,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 		Platform:  p,
 		in:        in,
 		seenTexts: newSeenTexts(),
-		decode:    decoder{self: self, albums: p.albums, forums: p.forums, log: p.log, wantsAmbient: ambientFilter(in)},
+		decode:    decoder{self: self, albums: p.albums, forums: p.forums, log: p.log, wantsAmbient: ambientFilter(in), api: p.api},
 		slots:     make(chan struct{}, maxDismissing),
 		pauses:    retry.New(minBackOff, maxBackOff),
 	}

@@ -100,7 +100,7 @@ func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) {
 	}
 	r.readContents(raw)
 	q.Text = r.fullText()
-	q.Files, q.Skipped = r.attachments(raw)
+	q.Files, q.Skipped = r.attachments(raw, d.maxFile())
 	q.ID = strconv.FormatInt(r.ID, 10)
 	if r.Date > 0 { // the date is 0 if the message is too old for bots to see
 		q.Time = time.Unix(r.Date, 0).UTC()
@@ -120,7 +120,7 @@ func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted) {
 	d.fillOrigin(r.Origin, q)
 	r.readContents(raw)
 	q.Text = r.fullText()
-	q.Files, q.Skipped = r.attachments(raw)
+	q.Files, q.Skipped = r.attachments(raw, d.maxFile())
 }
 
 // fillOrigin fills in the author, the chat and the time of a quote.

@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// Limits of the files that a bot sends (core.telegram.org/bots/api#sending-files, #sendphoto).
+// Limits of the files that a bot sends to Telegram's own server (core.telegram.org/bots/api#sending-files, #sendphoto).
 const (
 	maxUpload  = 50 << 20
 	maxPhoto   = 10 << 20
@@ -27,8 +27,14 @@ const (
 // uploadTimeout bounds one upload: 50 MB at about 1.5 Mbit/s.
 const uploadTimeout = 5 * time.Minute
 
-// MaxFile returns the size limit of a file, in bytes.
-func (p *Platform) MaxFile() int64 { return maxUpload }
+// MaxFile returns the size limit of a file, in bytes. A self-hosted server with --local takes 2,000 MB
+// (core.telegram.org/bots/api#using-a-local-bot-api-server), so with one that may be such it is tried.
+func (p *Platform) MaxFile() int64 {
+	if is := p.api.isLocal.Load(); p.api.official || is != nil && !*is {
+		return maxUpload
+	}
+	return chats.MaxFile
+}
 
 // SendFile sends a PNG or JPEG as a photo, and any other file, or an image that Telegram refuses as a
 // photo, as a document. Otherwise it retries no more than [Platform.Send] does.
@@ -54,7 +60,12 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 		return err
 	})
 	if err != nil {
-		return "", p.sendError(to, err)
+		failure := p.sendError(to, err)
+		if ce, is := errors.AsType[*callError](err); is && ce.code == http.StatusRequestEntityTooLarge {
+			p.api.isLocal.CompareAndSwap(nil, new(false))
+			failure.Err = fmt.Errorf("%w: %w", chats.ErrTooLarge, err)
+		}
+		return "", failure
 	}
 	return id, nil
 }

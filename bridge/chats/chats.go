@@ -240,7 +240,7 @@ type OutFile struct {
 	Repeat bool
 }
 
-// ErrTooLarge is returned by [FileFetcher.FetchFile].
+// ErrTooLarge is returned by [FileFetcher.FetchFile], and the cause of a refusal of [FileSender.SendFile].
 var ErrTooLarge = errors.New("chats: the file is larger than the platform serves")
 
 // CommandInfo describes a command for the platform's list.
@@ -318,5 +318,5 @@ func (m Message) Owner() string {
 }
 
 // MaxFile bounds the size, in bytes, of a file that is fetched from a chat. Telegram serves at most 20 MB,
-// Slack more.
+// its self-hosted server and Slack more.
 const MaxFile = 100 << 20

@@ -118,7 +118,7 @@ func (s *Sender) failureReason(j *queue.Run, err error) string {
 		return "the file is gone"
 	case errors.Is(err, errEmptyFile):
 		return "the file is empty"
-	case errors.Is(err, errFileBig):
+	case errors.Is(err, errFileBig), errors.Is(err, chats.ErrTooLarge):
 		if uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); ok {
 			return fmt.Sprintf("it is larger than the %d MB that I can send here", uploader.MaxFile()>>20)
 		}

@@ -147,7 +147,7 @@ func (a *api) authorize(token string) *apiError {
 
 // serveMethod runs a method, with the faults before and after it.
 func (a *api) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
-	p, err := readParams(w, r)
+	p, err := readParams(w, r, a.maxUpload())
 	if err != nil {
 		writeError(w, err)
 		return

@@ -190,11 +190,19 @@ func parseFileName(disposition string) string {
 	return name
 }
 
+// maxUpload returns the size limit of an upload (core.telegram.org/bots/api#using-a-local-bot-api-server).
+func (a *api) maxUpload() int {
+	if a.cfg.LocalDir != "" {
+		return 2000 << 20
+	}
+	return maxUpload
+}
+
 func (a *api) storeUpload(up wire.Upload, kind string) (*file, *apiError) {
 	switch {
 	case len(up.Data) == 0:
 		return nil, badRequest("file must be non-empty") // td, FileManager.cpp
-	case len(up.Data) > maxUpload, kind == KindPhoto && len(up.Data) > maxPhoto:
+	case len(up.Data) > a.maxUpload(), kind == KindPhoto && len(up.Data) > maxPhoto:
 		return nil, errorf(413, "Request Entity Too Large") // HttpReader.cpp
 	}
 	width, height := 0, 0

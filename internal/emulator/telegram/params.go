@@ -13,8 +13,8 @@ import (
 )
 
 // readParams reads the arguments of a request, in any of the forms that the service accepts.
-func readParams(w http.ResponseWriter, r *http.Request) (*wire.Params, *apiError) {
-	p, err := wire.ReadParams(w, r, maxUpload+1<<20)
+func readParams(w http.ResponseWriter, r *http.Request, limit int) (*wire.Params, *apiError) {
+	p, err := wire.ReadParams(w, r, int64(limit)+1<<20)
 	if err == nil {
 		return p, nil
 	}
