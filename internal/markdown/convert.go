@@ -36,7 +36,7 @@ var sharedParser = sync.OnceValue(func() parser.Parser {
 
 // markdownExtensions are the extensions that all texts have.
 func markdownExtensions() goldmark.Option {
-	return goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList)
+	return goldmark.WithExtensions(extension.Strikethrough, extension.Table, extension.Linkify, extension.TaskList, wideEmphasis{})
 }
 
 func parseTree(s string) *node { return convertTree(sharedParser(), s) }

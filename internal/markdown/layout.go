@@ -233,7 +233,7 @@ func (l *layout) addInlines(nodes []*node, s *span) {
 	for _, n := range nodes {
 		switch n.kind {
 		case kindText:
-			l.addText(n.text, s)
+			l.addLines(n.text, s)
 		case kindBreak:
 			l.separate(1, cutLine)
 		case kindCode:
@@ -296,6 +296,20 @@ func (l *layout) addText(s string, sp *span) {
 		if s = s[n:]; s != "" && spaceLen(s) == 0 {
 			l.gap.cut = l.cutQuality() // between ideographs
 		}
+	}
+}
+
+// addLines adds a text in which tags break lines.
+func (l *layout) addLines(text string, s *span) {
+	newlines := 0
+	for i, line := range lineBreak.Split(text, -1) {
+		if newlines = min(newlines+1, 2); i > 0 {
+			l.separate(newlines, cutLine)
+		}
+		if !isBlank(line) {
+			newlines = 0
+		}
+		l.addText(line, s)
 	}
 }
 

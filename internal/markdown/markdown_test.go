@@ -50,7 +50,7 @@ func TestTelegramInline(t *testing.T) {
 		{"image", `![alt](http://a.b/c.png) ![](http://a.b/d.png)`, `<a href="http://a.b/c.png">alt</a> <a href="http://a.b/d.png">image</a>`},
 		{"code in a link", "[`f`](http://a.b)", `<a href="http://a.b">f</a>`},
 		{"link without text", `[](http://a.b)`, `<a href="http://a.b">http://a.b</a>`},
-		{"raw HTML", `a <b>bold</b> <br> <script>`, `a &lt;b&gt;bold&lt;/b&gt; &lt;br&gt; &lt;script&gt;`},
+		{"raw HTML", `a <b>bold</b> <br> <script>`, "a &lt;b&gt;bold&lt;/b&gt;\n&lt;script&gt;"},
 		{"comment", `<!-- kept -->`, `&lt;!-- kept --&gt;`},
 		{"backticks in code", "`` a`b ``", "<code>a`b</code>"},
 		{"bare link", `see www.a.bc.`, `see <a href="http://www.a.bc">www.a.bc</a>.`},

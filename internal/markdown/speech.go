@@ -34,6 +34,8 @@ func (n *node) spokenText() string {
 	switch {
 	case n.kind == kindLink && n.isAutolink:
 		return ""
+	case n.kind == kindText:
+		return lineBreak.ReplaceAllString(n.text, " ")
 	case len(n.children) == 0:
 		return n.flatText(false)
 	}

@@ -21,7 +21,7 @@ func (l *layout) addTable(n *node, s *span) {
 	for i, w := range widths {
 		rules[i] = strings.Repeat("-", max(w, 1))
 	}
-	head := []string{formatRow(rows[0], widths, n.align), strings.Join(rules, "-+-")}
+	head := append(formatRow(rows[0], widths, n.align), strings.Join(rules, "-+-"))
 	l.lines(head, pre)
 	for i, line := range head {
 		if line = without(line, l.deleted); strings.TrimSpace(line) != "" {
@@ -30,7 +30,7 @@ func (l *layout) addTable(n *node, s *span) {
 	}
 	body := make([]string, 0, len(rows))
 	for _, r := range rows[1:] {
-		body = append(body, formatRow(r, widths, n.align))
+		body = append(body, formatRow(r, widths, n.align)...)
 	}
 	l.inTableBody = true
 	if len(body) > 0 {
@@ -41,28 +41,52 @@ func (l *layout) addTable(n *node, s *span) {
 }
 
 // cellTexts returns the texts of the cells and the widths of the columns. Preformatted text has no
-// links, so their addresses are written out.
+// links, so their addresses are written out. A cell may have several lines.
 func cellTexts(n *node) ([][]string, []int) {
 	var rows [][]string
 	var widths []int
 	for _, r := range n.children {
 		var texts []string
 		for i, c := range r.children {
-			text := strings.Join(strings.Fields(c.flatText(true)), " ")
-			texts = append(texts, text)
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			if w := uniseg.StringWidth(text); w <= maxColumn {
-				widths[i] = max(widths[i], w)
+			var lines []string
+			for line := range strings.SplitSeq(c.cellLines(), "\n") {
+				line = strings.Join(strings.Fields(line), " ")
+				if w := uniseg.StringWidth(line); w <= maxColumn {
+					widths[i] = max(widths[i], w)
+				}
+				lines = append(lines, line)
 			}
+			texts = append(texts, strings.Trim(strings.Join(lines, "\n"), "\n"))
 		}
 		rows = append(rows, texts)
 	}
 	return rows, widths
 }
 
-func formatRow(texts []string, widths []int, align []east.Alignment) string {
+// formatRow returns the lines of a row.
+func formatRow(texts []string, widths []int, align []east.Alignment) (lines []string) {
+	cells := make([][]string, len(texts))
+	height := 1
+	for i, text := range texts {
+		cells[i] = strings.Split(text, "\n")
+		height = max(height, len(cells[i]))
+	}
+	for at := range height {
+		line := make([]string, len(cells))
+		for i := range cells {
+			if at < len(cells[i]) {
+				line[i] = cells[i][at]
+			}
+		}
+		lines = append(lines, formatLine(line, widths, align))
+	}
+	return lines
+}
+
+func formatLine(texts []string, widths []int, align []east.Alignment) string {
 	var b strings.Builder
 	for i, text := range texts {
 		if i > 0 {

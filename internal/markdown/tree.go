@@ -48,6 +48,21 @@ type node struct {
 	children   []*node
 }
 
+// cellLines returns the text in a cell with the addresses of links. Tags break its lines.
+func (n *node) cellLines() string {
+	switch {
+	case n.kind == kindText:
+		return lineBreak.ReplaceAllString(n.text, "\n")
+	case len(n.children) == 0:
+		return n.flatText(true)
+	}
+	var b strings.Builder
+	for _, c := range n.children {
+		b.WriteString(c.cellLines())
+	}
+	return b.String() + n.urlSuffix()
+}
+
 // flatText returns the text in n without structure, optionally with the addresses of links.
 func (n *node) flatText(addresses bool) string {
 	if len(n.children) == 0 {
