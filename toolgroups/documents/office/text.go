@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
-	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/transform"
 
 	"oneclaw/internal/readable"
@@ -30,15 +29,24 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 		return Format{}, Refusal("is no document but " + kind)
 	}
 	isHTML := strings.HasPrefix(kind, "text/html") || extension == ".html" || extension == ".htm" || extension == ".xhtml"
-	from, err := decodeText(file, head, isHTML)
+	from, guess, err := decodeText(file, head, isHTML)
 	if err != nil {
 		return Format{}, err
 	}
+	format, err := readDecoded(file.Size(), from, extension, isHTML, out)
+	if guess != "" {
+		format.Name += fmt.Sprintf(" (encoding guessed: %s)", guess)
+	}
+	return format, err
+}
+
+// readDecoded reads a text in UTF-8. size is that of the file.
+func readDecoded(size int64, from io.Reader, extension string, isHTML bool, out *emitter) (Format, error) {
 	switch {
 	case extension == ".csv", extension == ".tsv", extension == ".tab":
 		return csvFormat, readCSV(from, extension, out)
 	case isHTML:
-		if file.Size() > maxHTML {
+		if size > maxHTML {
 			return htmlFormat, Refusal(fmt.Sprintf("is larger than the limit of %d MiB for HTML. Take out the part that is wanted", maxHTML>>20))
 		}
 		text, err := readable.Convert(from)
@@ -51,38 +59,53 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 }
 
 // decodeText converts a text to UTF-8. It refuses binary data. The encoding is the one that a byte order
-// mark or an HTML page declares, or else UTF-8 or windows-1252.
-func decodeText(file *io.SectionReader, head []byte, isHTML bool) (io.Reader, error) {
+// mark or an HTML page declares, or else UTF-8 or a guess, whose name it returns.
+func decodeText(file *io.SectionReader, head []byte, isHTML bool) (text io.Reader, guess string, err error) {
 	wide := bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 	if !wide && (bytes.IndexByte(head, 0) >= 0 || countControls(head)*20 > len(head)) {
-		return nil, Refusal("is no document that can be read: it is in a binary format. DOCX, XLSX, PPTX, ODT, ODS, EPUB, RTF, CSV, HTML and text are read")
+		return nil, "", Refusal("is no document that can be read: it is in a binary format. DOCX, XLSX, PPTX, ODT, ODS, EPUB, RTF, CSV, HTML and text are read")
 	}
 	e, name, _ := charset.DetermineEncoding(head, "") // windows-1252 if nothing is declared
 	if declared := isHTML && name != "utf-8" && name != "windows-1252"; wide || declared {
-		return transform.NewReader(file, e.NewDecoder()), nil
+		return transform.NewReader(file, e.NewDecoder()), "", nil
 	}
-	valid, err := isUTF8(io.NewSectionReader(file, 0, file.Size()))
-	if valid || err != nil {
-		return file, err
+	wrong, err := firstWrong(io.NewSectionReader(file, 0, file.Size()))
+	if wrong < 0 || err != nil {
+		return file, "", err
 	}
-	return transform.NewReader(file, charmap.Windows1252.NewDecoder()), nil
+	sample := make([]byte, maxSample)
+	n, err := file.ReadAt(sample, max(wrong-maxBefore, 0))
+	if err != nil && err != io.EOF {
+		return nil, "", err
+	}
+	guess, e = readable.DetectEncoding(sample[:n])
+	return transform.NewReader(file, e.NewDecoder()), guess, nil
 }
 
-// isUTF8 reports whether a text is in UTF-8. Bytes that are wrong only after others have formed
+// The text from which an encoding is guessed, and the part of it before the first character that is not UTF-8,
+// in bytes.
+const (
+	maxSample = 64 << 10
+	maxBefore = 1 << 10
+)
+
+// firstWrong returns where a text stops being UTF-8, or -1. Bytes that are wrong only after others have formed
 // characters beyond ASCII are damage.
-func isUTF8(file io.Reader) (bool, error) {
+func firstWrong(file io.Reader) (int64, error) {
 	in := bufio.NewReaderSize(file, 64<<10)
-	for {
-		switch r, size, err := in.ReadRune(); {
+	for at := int64(0); ; {
+		r, size, err := in.ReadRune()
+		switch {
 		case errors.Is(err, io.EOF):
-			return true, nil
+			return -1, nil
 		case err != nil:
-			return false, err
+			return -1, err
 		case r == utf8.RuneError && size == 1:
-			return false, nil
+			return at, nil
 		case r > unicode.MaxASCII:
-			return true, nil
+			return -1, nil
 		}
+		at += int64(size)
 	}
 }
 
