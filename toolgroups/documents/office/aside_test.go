@@ -154,6 +154,8 @@ func TestWhatADocumentContainsIsReadOrNamed(t *testing.T) {
 		{"pictures of OpenDocument", "x.odt", styled("text", "", `<o:p><o:frame><o:image/><o:title>T</o:title><o:desc>a crane</o:desc></o:frame><o:frame><o:image/></o:frame></o:p>`), "1: [picture: T: a crane][picture]\n"},
 		{"an object of another program", "x.docx", word(p(`<w:r><w:object><o:OLEObject xmlns:o="o" ProgID="Excel.Sheet.12"/></w:object></w:r>`)), "1: [embedded object: Excel.Sheet.12]\n"},
 		{"a text box of RTF", "x.rtf", []byte(`{\rtf1 before{\shp{\*\shpinst{\sp{\sn shapeType}{\sv 202}}{\shptxt\pard box one\par box two\par}}{\shprslt{\*\do\dptxbx{\dptxbxtext\pard box one\par}}}} after\par next\par}`), "1: before after\nbox one\nbox two\n\n2: next\n"},
+		{"a text box of Word", "x.docx", word(p(r("before ") + `<w:txbxContent>` + p(r("box one")) + p(r("box two")) + `</w:txbxContent>` + r("after"))), "1: before after\nbox one\nbox two\n"},
+		{"a text box of OpenDocument", "x.odt", styled("text", "", `<o:p>before <o:frame><o:text-box><o:p>box one</o:p><o:list><o:list-item><o:p>box two</o:p></o:list-item></o:list></o:text-box></o:frame>after</o:p>`), "1: before after\nbox one\n- box two\n"},
 		{"a text box of an older RTF", "x.rtf", []byte(`{\rtf1{\*\do\dobxcolumn{\dptxbx{\dptxbxtext\pard box\par}}}a\par}`), "1: a\nbox\n"},
 	}
 	checkContents(t, cases)
@@ -173,6 +175,7 @@ func TestATableBeginsWithAMergedCell(t *testing.T) {
 		{"Word: a row that begins later", "x.docx", word(`<w:tbl><w:tr>` + tc("", "a") + tc("", "b") + `</w:tr><w:tr><w:trPr><w:gridBefore w:val="1"/></w:trPr>` + tc("", "c") + `</w:tr><w:tr><w:trPr><w:hidden/></w:trPr>` + tc("", "d") + tc("", "e") + `</w:tr><w:tr><w:trPr><w:del/></w:trPr>` + tc("", "f") + `</w:tr></w:tbl>`), "1: | a | b |\n|---|---|\n2: |  | c |\n3: | [hidden row] d | e |\n"},
 		{"a single column", "x.rtf", []byte(`{\rtf1` + row(`\cellx813`, `a\cell`) + row(`\cellx813`, `b\cell`) + `\pard c\par}`), "1: a\n\n2: b\n\n3: c\n"},
 		{"two tables", "x.rtf", []byte(`{\rtf1` + row(`\cellx1\cellx200`, `a\cell b\cell`) + `\pard c\par` + row(`\cellx100\cellx300`, `d\cell e\cell`) + `}`), "1: | a | b |\n|---|---|\n\n2: c\n\n3: | d | e |\n|---|---|\n"},
+		{"a row of more or fewer cells than edges", "x.rtf", []byte(`{\rtf1` + row(`\cellx300`, `Title\cell`) + row(`\cellx100\cellx200\cellx300`, `a\cell b\cell c\cell\cell\cell`) + row(`\cellx100\cellx200\cellx300`, `d\cell`) + `}`), "1: | Title |  |  |\n|---|---|---|\n2: | a | b | c |\n3: | d |  |  |\n"},
 		{"a table in a cell", "x.rtf", []byte(`{\rtf1\trowd\cellx100\cellx200\pard\intbl\itap2 x\nestcell{\nonesttables\par}y\nestcell{\*\nesttableprops\trowd\cellx50\cellx100\nestrow}\pard\intbl after\cell b\cell\row}`), "1: | x<br>y<br>after | b |\n|---|---|\n"},
 	})
 	got := content("x.rtf", []byte(`{\rtf1`+row(`\cellx200`, `Title\cell`)+long+`}`))

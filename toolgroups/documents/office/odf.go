@@ -108,7 +108,7 @@ func (d *odfReader) blockReader(s *scanner, depth int) func(xml.StartElement) er
 			if err := t.inline(el); err != nil {
 				return err
 			}
-			return d.out.addParagraph(t.b.String(), false)
+			return d.out.addParagraph(t.String(), false)
 		case "tracked-changes", "forms", "table-of-content-source", "sequence-decls":
 		default:
 			return s.eachChild(read)
@@ -163,6 +163,7 @@ type odfText struct {
 	*odfReader
 	s     *scanner
 	b     richText
+	boxes strings.Builder // the text boxes at the paragraph, each after a line break
 	run   runFormat
 	link  string
 	blank bool      // the text ends with a space, which swallows another
@@ -180,8 +181,11 @@ type odfFrame struct {
 func (d *odfReader) text(s *scanner, run runFormat) (text string, late bool, err error) {
 	t := odfText{odfReader: d, s: s, run: run}
 	err = s.eachChildAndText(t.inline, t.say)
-	return t.b.String(), t.late, err
+	return t.String(), t.late, err
 }
+
+// String returns the text, and the text boxes at it.
+func (t *odfText) String() string { return t.b.String() + t.boxes.String() }
 
 // say adds a text, in which blanks are collapsed.
 func (t *odfText) say(text string) {
@@ -246,11 +250,11 @@ func (t *odfText) inline(el xml.StartElement) error {
 		return err
 	case "p", "h": // in a frame
 		text, _, err := t.text(t.s, t.styles.find("paragraph", attr(el, "style-name")).run)
-		t.writeMark("\n" + text)
+		t.boxes.WriteString("\n" + text)
 		return err
 	case "list": // in a frame
 		return t.readList(t.s, el, 0, func(_, depth int, mark, text string, _ bool) error {
-			t.writeMark("\n" + strings.Repeat("  ", min(depth, 8)) + behindMark(mark, text))
+			t.boxes.WriteString("\n" + strings.Repeat("  ", min(depth, 8)) + behindMark(mark, text))
 			return nil
 		})
 	case "frame", "object", "object-ole", "image", "math", "title", "desc":
@@ -631,7 +635,7 @@ func (d *odfReader) readCellLines(s *scanner, apart bool) (lines []string, late 
 		case "frame", "custom-shape":
 			t := odfText{odfReader: d, s: s}
 			err := t.inline(el)
-			lines = append(lines, t.b.String())
+			lines = append(lines, t.String())
 			return err
 		}
 		return s.eachChild(read)
@@ -678,7 +682,7 @@ func (d *odfReader) readSheets(s *scanner) error {
 				return s.eachChild(func(el xml.StartElement) error {
 					t := odfText{odfReader: d, s: s}
 					err := t.inline(el)
-					drawn = append(drawn, t.b.String())
+					drawn = append(drawn, t.String())
 					return err
 				})
 			}
@@ -846,7 +850,7 @@ func (d *odfReader) readFrame(s *scanner, el xml.StartElement, kind string) erro
 			if err := t.drawn(el); err != nil {
 				return err
 			}
-			return d.out.addParagraph(t.b.String(), false)
+			return d.out.addParagraph(t.String(), false)
 		case "table":
 			frame.object = true // a picture of it follows
 		}

@@ -696,6 +696,12 @@ func (t *rtfTable) endRow() error {
 	if len(t.cells) == 0 {
 		return nil
 	}
+	for n := len(t.cells); len(t.edges) > 0 && n > len(t.edges) && t.cells[n-1] == ""; n-- {
+		t.cells = t.cells[:n-1] // LibreOffice writes more cells than a row has behind a table in a cell
+	}
+	for len(t.cells) < len(t.edges) {
+		t.cells = append(t.cells, "")
+	}
 	for _, text := range t.cells {
 		t.size += len(text)
 	}

@@ -58,7 +58,8 @@ type field struct {
 // paragraph is the state of a paragraph while it is read.
 type paragraph struct {
 	text        richText
-	base, run   runFormat // of the paragraph, and of the run
+	boxes       strings.Builder // the text boxes at the paragraph, each after a line break
+	base, run   runFormat       // of the paragraph, and of the run
 	link        string
 	style       string
 	level       int    // of a heading
@@ -315,7 +316,7 @@ func (w *docxReader) inlineReader(s *scanner, p *paragraph) func(xml.StartElemen
 			return err
 		case "p": // in a text box
 			text, err := w.readInner(s)
-			p.text.plain("\n" + text)
+			p.boxes.WriteString("\n" + text)
 			return err
 		case "hyperlink":
 			was := p.link
@@ -394,7 +395,15 @@ func (w *docxReader) readInner(s *scanner) (string, error) {
 	in := paragraph{inCell: true}
 	err := s.eachChild(w.inlineReader(s, &in))
 	w.countItem(&in)
-	return behindMark(in.mark, in.text.String()), err
+	return behindMark(in.mark, in.takeText()), err
+}
+
+// takeText returns the text of a paragraph so far, and the text boxes at it.
+func (p *paragraph) takeText() string {
+	text := p.text.String() + p.boxes.String()
+	p.text.Reset()
+	p.boxes.Reset()
+	return text
 }
 
 // breakPage begins a page; in a table, the page begins after the row.
@@ -549,7 +558,7 @@ func (w *docxReader) readObject(s *scanner, el xml.StartElement, p *paragraph) e
 		return w.scanOptional(w.rels[attr(el, "dm")].target, func(s *scanner) error {
 			return s.eachChild(func(el xml.StartElement) error {
 				lines, err := readDrawingLines(s, nil)
-				p.text.plain("\n" + strings.Join(lines, "\n"))
+				p.boxes.WriteString("\n" + strings.Join(lines, "\n"))
 				return err
 			})
 		})
@@ -602,8 +611,7 @@ func (w *docxReader) countItem(p *paragraph) {
 
 // flush passes the paragraph so far to the sink.
 func (w *docxReader) flush(p *paragraph) error {
-	text := p.text.String()
-	p.text.Reset()
+	text := p.takeText()
 	if tidy(text) == "" {
 		return nil
 	}
@@ -713,7 +721,7 @@ func (w *docxReader) readCell(s *scanner) (text string, span int, late bool, err
 			}
 			w.countItem(&in)
 			late = late || in.breakAfter
-			lines.WriteString(behindMark(in.mark, in.text.String()) + "\n")
+			lines.WriteString(behindMark(in.mark, in.takeText()) + "\n")
 			return err
 		}
 		return readUnlessSkipped(el, s, read)
@@ -741,7 +749,7 @@ func (w *docxReader) readNotes(name, kind string) (err error) {
 					p.text.plain("comment of " + author + ":")
 				}
 				err := s.eachChild(w.inlineReader(s, &p))
-				text := oneLine(p.text.String())
+				text := oneLine(p.takeText())
 				if size += len(text); size > maxNotes {
 					text = "[not read: the document has more notes than the limit]"
 				}
