@@ -333,3 +333,23 @@ func TestModelsAreSwitchedWithButtons(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// Where no provider can be asked, which a chat cannot bring about any more, the checks say how to repair it.
+func TestThatNoProviderCanBeAskedIsAFinding(t *testing.T) {
+	if got := newWorld(t, models.OwnModel{Name: "own"}).CheckKinds(t.Context()); len(got) != 0 {
+		t.Fatalf("with a provider: %+v", got)
+	}
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s, vault, err := settings.Open(settings.Config{KV: store, SecretKey: []byte("0123456789abcdef"), Agents: []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: "You help."}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := models.New(models.Config{Settings: s, Vault: vault, Logger: slog.New(slog.DiscardHandler)}).CheckKinds(t.Context())
+	if len(got) != 1 || !got[0].Broken || !strings.Contains(got[0].Advice, "`oneclaw provider on ID`") {
+		t.Errorf("without one: %+v", got)
+	}
+}

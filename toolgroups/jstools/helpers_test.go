@@ -40,6 +40,8 @@ type house struct {
 	dir       string
 	workspace string
 	changes   atomic.Int32
+	// asks, if not nil, decides on the addresses that scripts fetch.
+	asks func(address string) error
 }
 
 func newHouse(t testing.TB, change ...func(*jstools.Config)) *house {
@@ -104,7 +106,11 @@ func (h *house) callAs(t testing.TB, scope toolgroups.Scope, name string, args a
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: name, Arguments: data, Scope: scope})
+	ctx := t.Context()
+	if h.asks != nil {
+		ctx = toolgroups.WithAddressCheck(ctx, h.asks)
+	}
+	res, fault := toolgroups.Run(ctx, nil, tool, toolgroups.Call{Name: name, Arguments: data, Scope: scope})
 	return res.Text, fault
 }
 

@@ -113,6 +113,42 @@ func TestJsEvalOnlyReadsTheWeb(t *testing.T) {
 	}
 }
 
+func TestOneRunMakesAHundredRequests(t *testing.T) {
+	h := newHouse(t)
+	arrived := 0
+	url := serve(t, func(http.ResponseWriter, *http.Request) { arrived++ })
+	got := h.js(t, `let e = ""; for (let i = 0; i < 120; i++) { try { await fetch("`+url+`") } catch (x) { e = x.message; break } } e`)
+	if arrived != 100 || !strings.Contains(got, "one run makes at most 100 requests") {
+		t.Errorf("%d requests, then %q", arrived, got)
+	}
+}
+
+// A script reaches what webfetch may open without asking; a user tool also the hosts that its code names.
+func TestAScriptReachesOnlyAddressesThatDoNotAsk(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, echo)
+	h.asks = func(address string) error {
+		if strings.HasSuffix(address, "/free") {
+			return nil
+		}
+		return toolgroups.Errorf(toolgroups.CodeDenied, "A script cannot fetch this address. Fetch it with webfetch, which asks the user.")
+	}
+	if got := h.js(t, `(await fetch("`+url+`/free")).status`); got != "418" {
+		t.Errorf("a free address: %q", got)
+	}
+	for _, code := range []string{`fetch("` + url + `/composed")`, `downloadToFile("` + url + `/composed", "f").then(r => { throw new Error(r.error) })`} {
+		if got := h.js(t, `await `+code+`.then(() => "fetched", e => e.message)`); !strings.Contains(got, "Fetch it with webfetch") {
+			t.Errorf("%s: %q", code, got)
+		}
+	}
+	if got := h.asTool(t, url, `fetch(U + "/composed").then(r => r.status)`); got != "418" {
+		t.Errorf("a host that the code of a user tool names: %q", got)
+	}
+	if got := h.asTool(t, "", `fetch("`+url+`/x".replace("127.0.0.1", "local" + "host")).then(() => "fetched", e => e.message)`); !strings.Contains(got, "Fetch it with webfetch") {
+		t.Errorf("another host: %q", got)
+	}
+}
+
 func TestLongBodiesAreCutWithANote(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 300<<10)) })
