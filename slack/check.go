@@ -33,7 +33,7 @@ const agentScope = "assistant:write"
 // consequences describes what does not work without a scope.
 var consequences = map[string]string{
 	"app_mentions:read": "mentions in channels are not heard",
-	agentScope:          "direct messages are no threads, do not stream and show no sign of work",
+	agentScope:          "direct messages are no threads, and answers do not stream",
 	"channels:history":  "what is said in public channels is not heard",
 	"channels:read":     "what is said in public channels while the bot is away stays unanswered",
 	"chat:write":        "nothing is answered",
@@ -48,6 +48,7 @@ var consequences = map[string]string{
 	"mpim:read":         "messages of group chats that come while the bot is away stay unanswered",
 	"reactions:read":    "👍 and 👎 on answers are not seen",
 	"reactions:write":   "messages that wait bear no 👀",
+	"usergroups:read":   "groups of people that are mentioned have no names",
 	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 

@@ -26,6 +26,7 @@ type intake struct {
 	press    *interaction
 	agent    *agentEvent
 	reaction *reaction
+	view     *viewChange
 }
 
 // decode decodes a payload. It returns an empty intake if the payload does not concern the bot, and
@@ -64,6 +65,8 @@ func (s identity) decodeEvent(o eventWrapper) (intake, error) {
 	switch {
 	case kind.Type == sessionStopped, kind.Type == homeOpened, kind.Type == threadStarted:
 		return s.decodeAgentEvent(o)
+	case kind.Type == contextChanged:
+		return decodeViewChange(o)
 	case isReaction(kind.Type):
 		said, err := decodeReaction(o.Event, s.user)
 		if said != nil {
@@ -104,6 +107,8 @@ func (in intake) queueKey() string {
 		return in.agent.Channel + "/" + in.agent.ThreadTS
 	case in.reaction != nil:
 		return in.reaction.Channel + "/" + in.reaction.TS
+	case in.view != nil:
+		return in.view.User
 	case in.event == nil:
 		return ""
 	}
@@ -175,6 +180,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	}
 	r.completeMention(ctx, e)
 	if r.fillNames(e, m, msg, r.nameLookupFor(ctx, forBot)); forBot {
+		msg.Quoted = chats.LimitQuotes(append(msg.Quoted, r.viewed(ctx, e, m, msg.Chat)...))
 		m.Files = r.api.completeFiles(ctx, m.Files)
 	} else {
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()

@@ -70,7 +70,8 @@ func (p *Platform) fetchPerson(ctx context.Context, id string) (person, error) {
 	return found, nil
 }
 
-// nameLookup returns the name of a user, or the id if the name is not available soon.
+// nameLookup returns the name of a user, a channel or a user group, or the id if the name is not available
+// soon.
 type nameLookup func(id string) string
 
 // nameLookup returns a function that waits for at most nameTimeout in all its calls.
@@ -83,25 +84,48 @@ func (p *Platform) nameLookup(ctx context.Context) nameLookup {
 	}
 }
 
-// knownName returns the cached name of a user.
+// knownName returns the cached name of a user, a channel or a user group.
 func (p *Platform) knownName(id string) string {
-	known, _ := p.people.Get(id)
+	if isUserID(id) {
+		known, _ := p.people.Get(id)
+		return cmp.Or(known.name, id)
+	}
+	known, _ := p.places.Get(id)
 	return cmp.Or(known.name, id)
 }
 
 func (p *Platform) lookUpName(ctx context.Context, id string, within time.Duration) string {
-	_, ok := p.people.Get(id)
-	if ok || within <= 0 || p.api.pacer.Busy(apiCall{method: usersInfo}.key()) {
+	method, known := usersInfo, false
+	switch {
+	case isUserID(id):
+		_, known = p.people.Get(id)
+	case strings.HasPrefix(id, groupPrefix):
+		method = listGroups
+		_, known = p.places.Get(id)
+	default:
+		method = channelsInfo
+		_, known = p.places.Get(id)
+	}
+	if known || within <= 0 || p.api.pacer.Busy(apiCall{method: method}.key()) {
 		return p.knownName(id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	found, err := p.fetchPerson(ctx, id)
-	if err != nil {
-		p.log.Debug("name not known", "user", id, "err", err)
-		p.people.Put(id, person{}, unknownNameAge)
+	var err error
+	switch method {
+	case usersInfo:
+		if _, err = p.fetchPerson(ctx, id); err != nil {
+			p.people.Put(id, person{}, unknownNameAge)
+		}
+	case listGroups:
+		err = p.fetchGroups(ctx, id)
+	default:
+		err = p.fetchChannel(ctx, id)
 	}
-	return cmp.Or(found.name, id)
+	if err != nil {
+		p.log.Debug("name not known", "id", id, "err", err)
+	}
+	return p.knownName(id)
 }
 
 // lookUpTeam returns the workspace of a user for an event that does not name it, or "" if it cannot be

@@ -177,6 +177,8 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg = r.convertPress(ctx, in.press)
 	case in.agent != nil:
 		msg = r.convertAgentEvent(ctx, in.agent)
+	case in.view != nil:
+		r.views.Put(in.view.User, in.view.Context, viewAge)
 	case in.reaction != nil && r.serves(in.reaction.Channel, isDirectID(in.reaction.Channel)):
 		user := r.self.userID(in.reaction.User, r.lookUpTeam(ctx, in.reaction.User, in.reaction.Shared), in.reaction.Shared)
 		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.reaction.Channel}, in.reaction.TS, user, in.reaction.Feedback, parseTS(in.reaction.EventTS))

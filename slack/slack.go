@@ -62,11 +62,15 @@ type Platform struct {
 	health      health
 	statuses    *surface.Statuses
 	people      *cache.Cache[string, person]
+	places      *cache.Cache[string, namedPlace] // channels and user groups
 	threads     *cache.Cache[chats.Chat, thread]
 	// ignored has messages in threads that were not for the bot when they arrived, by channel and id.
 	ignored *cache.Cache[string, bool]
 	// mentions has messages that mention the bot, by channel and id: true if all of one has arrived.
-	mentions      *cache.Cache[string, bool]
+	mentions *cache.Cache[string, bool]
+	// views has what users look at, shownViews what their last message in a thread came with.
+	views         *cache.Cache[string, appContext]
+	shownViews    *cache.Cache[chats.Chat, string]
 	invitations   *shared.Invitations
 	channels      []string
 	progress      *shared.Progress
@@ -125,9 +129,12 @@ func New(cfg Config) (*Platform, error) {
 		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		isLeader:    cfg.isLeader,
 		people:      cache.New[string, person](maxCached),
+		places:      cache.New[string, namedPlace](maxCached),
 		threads:     cache.New[chats.Chat, thread](maxCached),
 		ignored:     cache.New[string, bool](maxCached),
 		mentions:    cache.New[string, bool](maxCached),
+		views:       cache.New[string, appContext](maxCached),
+		shownViews:  cache.New[chats.Chat, string](maxCached),
 		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
 	}
 	if p.invitations, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {

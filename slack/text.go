@@ -27,7 +27,7 @@ type decodedText struct {
 }
 
 // decodeText decodes a text: links, mentions and channels become readable, and mentions of the bot at
-// either end are removed. name returns the name of a user.
+// either end are removed. name returns the name of a user, a channel or a user group.
 func (s identity) decodeText(raw string, name func(user string) string) decodedText {
 	var w decodedText
 	w.mentioned = s.isMentioned(raw)
@@ -109,9 +109,9 @@ func (s identity) readable(token string, name func(user string) string) string {
 		}
 		return "@" + strings.TrimPrefix(label, "@")
 	case strings.HasPrefix(target, "#"):
-		return "#" + cmp.Or(label, target[1:])
+		return "#" + cmp.Or(label, name(target[1:]), target[1:])
 	case strings.HasPrefix(target, "!"):
-		return readableSpecial(target[1:], label)
+		return readableSpecial(target[1:], label, name)
 	case label == "" || label == target:
 		return target
 	case strings.TrimPrefix(target, "mailto:") == label, strings.TrimPrefix(target, "http://") == label,
@@ -122,13 +122,13 @@ func (s identity) readable(token string, name func(user string) string) string {
 }
 
 // readableSpecial returns the readable form of a broadcast, a group or a date.
-func readableSpecial(target, label string) string {
+func readableSpecial(target, label string, name nameLookup) string {
 	if label != "" {
 		return label
 	}
 	if kind, id, ok := strings.Cut(target, "^"); ok {
 		if kind == "subteam" {
-			return "@" + id
+			return "@" + cmp.Or(name(id), id)
 		}
 		return id
 	}

@@ -17,6 +17,11 @@ type eventWrapper struct {
 	EventID       string          `json:"event_id"`
 	Challenge     string          `json:"challenge"`
 	Event         json.RawMessage `json:"event"`
+	// Authorizations name the user of an event that does not.
+	Authorizations []struct {
+		UserID string `json:"user_id"`
+		IsBot  bool   `json:"is_bot"`
+	} `json:"authorizations"`
 }
 
 // event is an inner event: a message, a mention, or a change of a message.
@@ -52,6 +57,8 @@ type message struct {
 	Team       string `json:"team"`
 	UserTeam   string `json:"user_team"`
 	SourceTeam string `json:"source_team"`
+	// AppContext is what the sender looked at, in a direct message to an app with the agent view.
+	AppContext *appContext `json:"app_context"`
 
 	damaged bool // a field has another type than Slack documents
 }

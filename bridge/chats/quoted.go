@@ -20,6 +20,8 @@ const (
 	RefLink ReferenceKind = "link"
 	// RefThread: it precedes the message in its thread.
 	RefThread ReferenceKind = "thread"
+	// RefView: the sender looks at it while writing, such as at a channel beside the chat.
+	RefView ReferenceKind = "view"
 	// RefAmbient: it was written in the chat before the message and was not addressed to the bot.
 	RefAmbient ReferenceKind = "heard"
 )

@@ -145,6 +145,11 @@ func (q *Quote) attribution() string {
 		return "forwarded, first written by " + who
 	case chats.RefLink:
 		return "linked to, by " + who
+	case chats.RefView:
+		if q.By == "" {
+			return "what the sender has open beside this chat"
+		}
+		return "what the sender has open beside this chat, by " + who
 	case chats.RefThread:
 		return "earlier in this thread, by " + who
 	}

@@ -25,14 +25,15 @@ type method struct {
 }
 
 // methods returns the methods with their requirements, as documented on their pages
-// (docs.slack.dev/reference/methods/<name>). For setStatus, either scope has been sufficient since
-// 2026-03-05 (docs.slack.dev/changelog/2026/03/05/set-status-scope-update).
+// (docs.slack.dev/reference/methods/<name>). For setStatus, chat:write has been sufficient since 2026-03-05,
+// and the other scope will not be (docs.slack.dev/changelog/2026/03/05/set-status-scope-update): its page names
+// only chat:write.
 func methods() map[string]method {
 	one := func(scope string) []string { return []string{scope} }
 	return map[string]method{
 		"agents.sessions.setStatus":             {run: setSessionStatus, scopes: one("chat:write")},
 		"apps.connections.open":                 {run: openConnection, scopes: one("connections:write"), appToken: true},
-		"assistant.threads.setStatus":           {run: setStatus, scopes: []string{"chat:write", manifest.AgentScope}},
+		"assistant.threads.setStatus":           {run: setStatus, scopes: one("chat:write")},
 		"assistant.threads.setSuggestedPrompts": {run: setSuggestedPrompts, scopes: one(manifest.AgentScope)},
 		"assistant.threads.setTitle":            {run: setThreadTitle, scopes: one(manifest.AgentScope)},
 		"auth.test":                             {run: authTest},
@@ -53,6 +54,7 @@ func methods() map[string]method {
 		"reactions.add":                         {run: addReaction, scopes: one("reactions:write")},
 		"reactions.remove":                      {run: removeReaction, scopes: one("reactions:write")},
 		"team.info":                             {run: teamInfo, scopes: one("team:read")},
+		"usergroups.list":                       {run: listUserGroups, scopes: one("usergroups:read")},
 		"users.conversations":                   {run: userConversations, scopeKind: "read"},
 		"users.info":                            {run: userInfo, scopes: one("users:read")},
 		"views.publish":                         {run: publishHome},

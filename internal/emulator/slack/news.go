@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"oneclaw/internal/emulator/slack/delivery"
+	"oneclaw/internal/emulator/slack/manifest"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -51,6 +52,9 @@ func (n *notifier) notify(c *channel, m *message) Sent {
 	}
 	if n.app.seesMessages(c) {
 		e.ChannelType = c.kind
+		if c.kind == DM && m.viewing != "" && n.app.hasScope(manifest.AgentScope) {
+			e.AppContext = n.world.viewOf(m.viewing)
+		}
 		if m.broadcast && m.parent != nil {
 			e.Root = n.world.messageJSON(m.parent)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"oneclaw/internal/emulator/slack/delivery"
+	"oneclaw/internal/emulator/slack/manifest"
 )
 
 // Sent identifies the result of a user's action.
@@ -31,6 +32,9 @@ type ChannelSpec struct {
 	// Kind is Public, Private, DM or GroupDM. Empty means Public.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
+	// Topic and Purpose are the texts at the top of the channel.
+	Topic   string `json:"topic"`
+	Purpose string `json:"purpose"`
 	// Members are the users in the channel. A DM has one.
 	Members []string `json:"members"`
 	// WithoutBot makes a channel that the bot is not in.
@@ -69,6 +73,9 @@ type SayOptions struct {
 	Subtype string `json:"subtype"`
 	// Table are the rows of a table that the user pastes, as from a spreadsheet.
 	Table [][]string `json:"table"`
+	// Viewing is the id of the channel that the user looks at meanwhile. Apps with the agent view are told it in
+	// direct messages.
+	Viewing string `json:"viewing"`
 	// Blocks and Attachments are those of a message of another app.
 	Blocks      json.RawMessage   `json:"blocks"`
 	Attachments []json.RawMessage `json:"attachments"`
@@ -126,6 +133,13 @@ func (p *People) AddChannel(spec ChannelSpec) (string, error) {
 	return p.world.addChannel(spec).id, nil
 }
 
+// AddUserGroup adds a group of users, which texts mention by its id.
+func (p *People) AddUserGroup(id, handle string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.world.userGroups = append(p.world.userGroups, userGroup{id, handle})
+}
+
 // Archive archives a channel.
 func (p *People) Archive(channelID string) error {
 	p.mu.Lock()
@@ -167,7 +181,7 @@ func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 	if err != nil {
 		return Sent{}, err
 	}
-	m := &message{user: userID, text: text, subtype: opts.Subtype, broadcast: opts.Broadcast}
+	m := &message{user: userID, text: text, subtype: opts.Subtype, broadcast: opts.Broadcast, viewing: opts.Viewing}
 	if opts.Thread != "" {
 		if m.parent = c.byTS[opts.Thread]; m.parent == nil || m.parent.parent != nil {
 			return Sent{}, fmt.Errorf("slack emulator: no thread %s in channel %s", opts.Thread, channelID)
@@ -190,6 +204,28 @@ func (p *People) Say(channelID, userID, text string, opts *SayOptions) (Sent, er
 	}
 	p.world.addMessage(c, m)
 	return p.notifier.notify(c, m), nil
+}
+
+// Look opens a channel beside the user's chat with an app that has the agent view, whose event the app gets
+// (docs.slack.dev/reference/events/app_context_changed).
+func (p *People) Look(userID, channelID string) Sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.app.isSubscribed("app_context_changed") || !p.app.hasScope(manifest.AgentScope) {
+		return Sent{}
+	}
+	dm := p.world.openDM(userID)
+	return p.notifier.sendEvent(nil, "", map[string]any{
+		"type": "app_context_changed", "user": userID, "channel": dm.id, "event_ts": p.world.nextTS(), "context": p.world.viewOf(channelID),
+	}, Sent{Channel: dm.id})
+}
+
+// viewOf describes what a user looks at.
+func (w *world) viewOf(channelID string) map[string]any {
+	if channelID == "" {
+		return map[string]any{}
+	}
+	return map[string]any{"entities": []any{map[string]any{"type": "slack#/types/channel_id", "value": channelID, "team_id": w.cfg.Team}}}
 }
 
 // Escape converts typed text to the form that the service stores.

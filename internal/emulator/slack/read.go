@@ -42,6 +42,15 @@ func channelInfo(c *call) (any, *refusal) {
 	return map[string]any{"channel": c.world.channelJSON(ch)}, nil
 }
 
+// listUserGroups returns the user groups (docs.slack.dev/reference/methods/usergroups.list).
+func listUserGroups(c *call) (any, *refusal) {
+	groups := make([]any, len(c.world.userGroups))
+	for i, g := range c.world.userGroups {
+		groups[i] = map[string]any{"id": g.id, "handle": g.handle, "name": g.handle, "is_usergroup": true}
+	}
+	return map[string]any{"usergroups": groups}, nil
+}
+
 // userConversations returns the bot's channels of the requested types.
 func userConversations(c *call) (any, *refusal) {
 	types := c.p.Text("types")

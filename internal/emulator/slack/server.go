@@ -58,7 +58,7 @@ func DefaultScopes() []string {
 	return []string{
 		"app_mentions:read", "channels:history", "channels:read", "chat:write", "commands",
 		"files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write",
-		"mpim:history", "mpim:read", "reactions:read", "reactions:write", "team:read", "users:read",
+		"mpim:history", "mpim:read", "reactions:read", "reactions:write", "team:read", "usergroups:read", "users:read",
 	}
 }
 

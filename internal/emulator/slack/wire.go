@@ -33,6 +33,7 @@ type wireMessage struct {
 	Upload       bool            `json:"upload,omitempty"`
 	Edited       *wireEdited     `json:"edited,omitempty"`
 	Root         *wireMessage    `json:"root,omitempty"`
+	AppContext   any             `json:"app_context,omitempty"`
 }
 
 type wireEdited struct {
@@ -129,6 +130,7 @@ func (w *world) channelJSON(c *channel) map[string]any {
 		"is_im": c.kind == DM, "is_mpim": c.kind == GroupDM, "is_private": c.kind != Public,
 		"is_archived": c.archived, "is_member": c.hasBot, "num_members": len(c.members), "context_team_id": w.cfg.Team,
 		"is_ext_shared": w.isShared(c),
+		"topic":         map[string]any{"value": c.topic}, "purpose": map[string]any{"value": c.purpose},
 	}
 	if c.kind == DM && len(c.members) > 0 {
 		out["user"] = c.members[0]

@@ -42,6 +42,7 @@ type world struct {
 	hub          *wire.Hub[string, Message] // sends events to observers
 	users        map[string]*User
 	channels     map[string]*channel
+	userGroups   []userGroup
 	channelOrder []string // ids of channels in the order of creation
 	lastID       int
 	lastStamp    int64 // microseconds
@@ -75,10 +76,15 @@ func rateLimited(seconds int) *refusal {
 	return &refusal{code: "ratelimited", retryAfter: seconds}
 }
 
+// userGroup is a group of users.
+type userGroup struct{ id, handle string }
+
 type channel struct {
 	id       string
 	kind     string
 	name     string
+	topic    string
+	purpose  string
 	members  []string
 	hasBot   bool
 	archived bool
@@ -103,6 +109,7 @@ type message struct {
 	subtype           string
 	text              string
 	blocks            []byte
+	viewing           string // the channel that the user looked at
 	pasted            []byte // the blocks of a pasted table
 	files             []*file
 	replies           []string
@@ -236,7 +243,7 @@ func (w *world) addChannel(spec ChannelSpec) *channel {
 		spec.ID = w.newID(prefix)
 	}
 	c := &channel{
-		id: spec.ID, kind: spec.Kind, name: spec.Name, members: slices.Clone(spec.Members), hasBot: !spec.WithoutBot,
+		id: spec.ID, kind: spec.Kind, name: spec.Name, topic: spec.Topic, purpose: spec.Purpose, members: slices.Clone(spec.Members), hasBot: !spec.WithoutBot,
 		byTS: map[string]*message{}, statuses: map[string]Status{}, sessions: map[string]string{}, titles: map[string]string{},
 	}
 	if c.name == "" && c.kind != DM {

@@ -1,0 +1,66 @@
+package slack
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"strings"
+)
+
+const (
+	// channelsInfo is the method that looks up a channel, listGroups the one that lists the user groups.
+	channelsInfo = "conversations.info"
+	listGroups   = "usergroups.list"
+	// groupPrefix begins the ids of user groups.
+	groupPrefix = "S"
+)
+
+// namedPlace has the properties of a channel or a user group that the bot needs.
+type namedPlace struct {
+	name           string
+	topic, purpose string // of a channel
+}
+
+func isUserID(id string) bool { return strings.HasPrefix(id, "U") || strings.HasPrefix(id, "W") }
+
+// fetchChannel caches the properties of a channel. Slack tells them only of public channels and of those
+// that the bot is in.
+func (p *Platform) fetchChannel(ctx context.Context, id string) error {
+	type text struct {
+		Value string `json:"value"`
+	}
+	var answer struct {
+		Channel struct {
+			Name    string `json:"name"`
+			Topic   text   `json:"topic"`
+			Purpose text   `json:"purpose"`
+		} `json:"channel"`
+	}
+	_, err := p.api.query(ctx, channelsInfo, url.Values{"channel": {id}}, &answer)
+	if err != nil {
+		p.places.Put(id, namedPlace{}, unknownNameAge)
+		return err
+	}
+	c := answer.Channel
+	p.places.Put(id, namedPlace{name: c.Name, topic: c.Topic.Value, purpose: c.Purpose.Value}, personAge)
+	return nil
+}
+
+// fetchGroups caches the names of all user groups: Slack has no call for one of them.
+func (p *Platform) fetchGroups(ctx context.Context, id string) error {
+	var answer struct {
+		Groups []struct {
+			ID     string `json:"id"`
+			Handle string `json:"handle"`
+			Name   string `json:"name"`
+		} `json:"usergroups"`
+	}
+	_, err := p.api.query(ctx, listGroups, url.Values{}, &answer)
+	for _, g := range answer.Groups {
+		p.places.Put(g.ID, namedPlace{name: cmp.Or(g.Handle, g.Name)}, personAge)
+	}
+	if _, known := p.places.Get(id); !known {
+		p.places.Put(id, namedPlace{}, unknownNameAge)
+	}
+	return err
+}

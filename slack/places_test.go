@@ -1,0 +1,64 @@
+package slack
+
+import (
+	"testing"
+
+	emulator "oneclaw/internal/emulator/slack"
+	"oneclaw/slack/manifest"
+)
+
+// Slack writes channels and groups of people without their names where it sends a text.
+func TestChannelsAndGroupsHaveNames(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	f.AddUserGroup("S1", "devs")
+	closed := f.make(emulator.ChannelSpec{ID: "C2", Kind: emulator.Private, Name: "secret", WithoutBot: true})
+	for range 2 {
+		f.acked(f.say(f.dm, "ask <!subteam^S1> and <!subteam^S9> in <#C1|> or <#"+closed+">", nil))
+	}
+	for _, m := range f.in.all() {
+		if want := "ask @devs and @S9 in #general or #C2"; m.Text != want {
+			t.Errorf("got %q, want %q", m.Text, want)
+		}
+	}
+	f.View(func(s emulator.State) {
+		if n := s.CallCount(channelsInfo) + s.CallCount(listGroups); n > 4 {
+			t.Errorf("%d look-ups: they are not cached", n)
+		}
+	})
+}
+
+// With the agent view Slack tells what a person has open beside the chat: "this channel".
+func TestWhatThePersonLooksAtComesWithTheMessage(t *testing.T) {
+	t.Parallel()
+	f := setup(t, quick(), nil)
+	if err := f.Install(manifest.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	plans := f.make(emulator.ChannelSpec{ID: "C3", Name: "plans", Topic: "Q4", Purpose: "for <@U1>", Members: []string{f.user}})
+	f.run()
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
+	const general, described = "the channel #general", "the channel #plans\nTopic: Q4\nPurpose: for @Ann Lee"
+	ask := func(want string, opts *emulator.SayOptions) string {
+		t.Helper()
+		before := len(f.in.all())
+		sent := f.say(f.dm, "what is this channel about?", opts)
+		f.acked(sent)
+		m := f.in.wait(t, before+1)[before]
+		got := ""
+		for _, q := range m.Quoted {
+			got += string(q.Kind) + ": " + q.Text
+		}
+		if got != want || m.Text != "what is this channel about?" {
+			t.Errorf("%q comes with %q, want %q", m.Text, got, want)
+		}
+		return sent.TS
+	}
+	root := ask("", nil)
+	ask("view: "+general, &emulator.SayOptions{Viewing: f.channel, Thread: root})
+	ask("", &emulator.SayOptions{Viewing: f.channel, Thread: root}) // the model knows it from above
+	f.acked(f.Look(f.user, plans))
+	ask("view: "+described, &emulator.SayOptions{Thread: root})
+	f.acked(f.Look(f.user, ""))
+	ask("", &emulator.SayOptions{Thread: root})
+}

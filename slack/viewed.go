@@ -1,0 +1,126 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneclaw/bridge/chats"
+)
+
+// contextChanged is the event of a user who opens something else beside a chat with an app that has the agent
+// view (docs.slack.dev/reference/events/app_context_changed).
+const contextChanged = "app_context_changed"
+
+// viewAge is how long it is cached what a user looks at.
+const viewAge = time.Hour
+
+// appContext is what a user looks at, the most relevant first.
+type appContext struct {
+	Entities []struct {
+		Type  string          `json:"type"`
+		Value json.RawMessage `json:"value"` // an id, or an object
+	} `json:"entities"`
+}
+
+// viewChange is the event of a user who looks at something else.
+type viewChange struct {
+	User    string     `json:"user"`
+	Context appContext `json:"context"`
+}
+
+func decodeViewChange(o eventWrapper) (intake, error) {
+	var v viewChange
+	if _, err := decodeLoosely(o.Event, &v); err != nil {
+		return intake{}, fmt.Errorf("decode event %s: %w", o.EventID, err)
+	}
+	for _, a := range o.Authorizations {
+		if v.User == "" && !a.IsBot {
+			v.User = a.UserID
+		}
+	}
+	if v.User == "" {
+		return intake{}, nil
+	}
+	return intake{view: &v}, nil
+}
+
+// viewed returns what the sender of a direct message looks at, unless the message before it in the same thread
+// had the same.
+func (r *receiver) viewed(ctx context.Context, e *event, m *message, chat chats.Chat) []chats.Quoted {
+	if !e.isDirect() || !e.threaded {
+		return nil
+	}
+	seen := m.AppContext
+	if seen == nil {
+		known, _ := r.views.Get(m.User)
+		seen = &known
+	}
+	q := r.describeView(ctx, *seen)
+	mark := q.From + "\n" + q.By + "\n" + q.Text
+	if before, _ := r.shownViews.Get(chat); before == mark {
+		return nil
+	}
+	if r.shownViews.Put(chat, mark, viewAge); q.Empty() {
+		return nil
+	}
+	return []chats.Quoted{q}
+}
+
+// describeView returns the first thing in a context that can be described.
+func (r *receiver) describeView(ctx context.Context, seen appContext) (q chats.Quoted) {
+	for _, one := range seen.Entities {
+		kind := strings.TrimPrefix(one.Type, "slack#/types/")
+		var id string
+		var at struct {
+			Channel string `json:"channel_id"`
+			TS      string `json:"message_ts"`
+		}
+		switch {
+		case kind == "channel_id" && json.Unmarshal(one.Value, &id) == nil && id != "":
+			q = chats.Quoted{Kind: chats.RefView, Text: r.describeChannel(ctx, id)}
+		case kind == "message_context" && json.Unmarshal(one.Value, &at) == nil && at.Channel != "" && at.TS != "":
+			q = r.describeMessage(ctx, at.Channel, at.TS)
+		case kind == "canvas_id", kind == "list_id":
+			q = chats.Quoted{Kind: chats.RefView, Text: "a " + strings.TrimSuffix(kind, "_id") + " in Slack"}
+		default:
+			continue
+		}
+		return q
+	}
+	return q
+}
+
+// describeChannel returns the name of a channel, with its topic and purpose.
+func (r *receiver) describeChannel(ctx context.Context, id string) string {
+	if isDirectID(id) {
+		return "a direct chat"
+	}
+	text := "the channel #" + r.lookUpName(ctx, id, nameTimeout)
+	known, _ := r.places.Get(id)
+	if known.topic != "" {
+		text += "\nTopic: " + r.self.plainText(known.topic, r.knownName)
+	}
+	if known.purpose != "" {
+		text += "\nPurpose: " + r.self.plainText(known.purpose, r.knownName)
+	}
+	return text
+}
+
+// describeMessage returns a message, as far as the bot may read it.
+func (r *receiver) describeMessage(ctx context.Context, channel, ts string) chats.Quoted {
+	where := r.describeChannel(ctx, channel)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	page, err := r.api.readMessages(ctx, &messageQuery{channel: channel, thread: ts, limit: 1})
+	if err == nil && len(page) > 0 && page[0].TS == ts {
+		if list := r.self.quote(&page[0].message, channel, r.nameLookup(ctx)); len(list) > 0 {
+			q := list[0]
+			q.Kind, q.ID, q.From = chats.RefView, "", strings.TrimPrefix(strings.Split(where, "\n")[0], "the channel ")
+			return q
+		}
+	}
+	return chats.Quoted{Kind: chats.RefView, Text: "a message in " + where}
+}
