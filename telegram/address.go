@@ -22,29 +22,26 @@ type decodedText struct {
 	command, target string
 }
 
-// decodeText finds mentions of the bot and removes those that only address it. It adds the addresses
-// of links whose texts do not show them, and removes the bot's name from a command.
+// decodeText finds mentions of the bot and removes those that only address it. It adds the formatting and the
+// addresses of links, and removes the bot's name from a command, which has no formatting.
 func (u user) decodeText(text string, entities []entity) decodedText {
 	units := utf16.Encode([]rune(text))
 	var w decodedText
 	var own []span
-	var edits []edit
 	for _, e := range entities {
 		s, ok := e.span(len(units))
 		if !ok {
 			continue
 		}
-		part := string(utf16.Decode(units[s.from:s.to]))
-		switch {
-		case u.isMention(e, part):
+		if u.isMention(e, string(utf16.Decode(units[s.from:s.to]))) {
 			w.mentioned = true
 			own = append(own, s)
-		case e.Type == "text_link" && e.URL != "" && e.URL != part:
-			edits = append(edits, edit{span{s.to, s.to}, " (" + e.URL + ")"})
 		}
 	}
 	from, to := trimMentions(units, own)
-	w.text = strings.TrimSpace(applyEdits(units, edits, from, to))
+	if w.text = linkedText(units, entities, from, to); !commandPattern.MatchString(w.text) {
+		w.text = markedText(units, entities, from, to)
+	}
 	if m := commandPattern.FindStringSubmatch(w.text); m != nil {
 		w.command, w.target = strings.ToLower(m[1]), m[2]
 		if u.isName(w.target) {
@@ -119,27 +116,6 @@ func skipSpaceBack(units []uint16, i int) int {
 		i--
 	}
 	return i
-}
-
-// edit replaces a span by text.
-type edit struct {
-	span
-	text string
-}
-
-// applyEdits applies the edits, which are sorted by position, within a range.
-func applyEdits(units []uint16, edits []edit, from, to int) string {
-	var b strings.Builder
-	for _, e := range edits {
-		if e.from < from || e.to > to {
-			continue
-		}
-		b.WriteString(string(utf16.Decode(units[from:e.from])))
-		b.WriteString(e.text)
-		from = e.to
-	}
-	b.WriteString(string(utf16.Decode(units[from:to])))
-	return b.String()
 }
 
 // isForBot reports whether a message in a group addresses the bot: it mentions the bot, replies to it,

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -17,37 +18,66 @@ type contents struct {
 		Blocks []richBlock `json:"blocks"`
 	} `json:"rich_message"`
 	Location *location `json:"location"`
-	Venue    *struct {
-		Location location `json:"location"`
-		Title    string   `json:"title"`
-		Address  string   `json:"address"`
-	} `json:"venue"`
-	Contact *struct {
+	Venue    *venue    `json:"venue"`
+	Contact  *struct {
 		user
 		Phone string `json:"phone_number"`
 		VCard string `json:"vcard"`
 	} `json:"contact"`
 	Poll *struct {
-		Question    string `json:"question"`
-		Description string `json:"description"`
-		Options     []struct {
-			Text   string `json:"text"`
-			Voters int    `json:"voter_count"`
+		Question            string     `json:"question"`
+		QuestionEntities    []entity   `json:"question_entities"`
+		Description         string     `json:"description"`
+		DescriptionEntities []entity   `json:"description_entities"`
+		Media               *pollMedia `json:"media"`
+		Options             []struct {
+			ID       string     `json:"persistent_id"`
+			Text     string     `json:"text"`
+			Entities []entity   `json:"text_entities"`
+			Media    *pollMedia `json:"media"`
+			Voters   int        `json:"voter_count"`
 		} `json:"options"`
-		Voters int  `json:"total_voter_count"`
-		Closed bool `json:"is_closed"`
+		Voters              int        `json:"total_voter_count"`
+		Closed              bool       `json:"is_closed"`
+		Explanation         string     `json:"explanation"`
+		ExplanationEntities []entity   `json:"explanation_entities"`
+		ExplanationMedia    *pollMedia `json:"explanation_media"`
 	} `json:"poll"`
 	Checklist *struct {
-		Title string `json:"title"`
-		Tasks []struct {
-			Text           string `json:"text"`
-			CompletionDate int64  `json:"completion_date"`
+		Title         string   `json:"title"`
+		TitleEntities []entity `json:"title_entities"`
+		Tasks         []struct {
+			ID             int64    `json:"id"`
+			Text           string   `json:"text"`
+			Entities       []entity `json:"text_entities"`
+			CompletionDate int64    `json:"completion_date"`
 		} `json:"tasks"`
 	} `json:"checklist"`
 	Dice *struct {
 		Emoji string `json:"emoji"`
 		Value int    `json:"value"`
 	} `json:"dice"`
+}
+
+// pollMedia is what a poll shows beside its question, its explanation or one of its options
+// (core.telegram.org/bots/api#pollmedia).
+type pollMedia struct {
+	media
+	Link *struct {
+		URL string `json:"url"`
+	} `json:"link"`
+	Location *location `json:"location"`
+	Venue    *venue    `json:"venue"`
+}
+
+type venue struct {
+	Location location `json:"location"`
+	Title    string   `json:"title"`
+	Address  string   `json:"address"`
+}
+
+func (v *venue) text() string {
+	return fmt.Sprintf("[place: %s, %s (%v)]", oneLine(v.Title), oneLine(v.Address), &v.Location)
 }
 
 type location struct {
@@ -72,38 +102,83 @@ func (m *message) readContents(raw json.RawMessage) {
 	switch {
 	case c.Rich != nil:
 		w.writeBlocks(c.Rich.Blocks, 0)
-		m.innerMedia = w.files
 	case c.Venue != nil: // A message with a venue also has a location, for older clients.
-		w.write(fmt.Sprintf("[place: %s, %s (%v)]", oneLine(c.Venue.Title), oneLine(c.Venue.Address), &c.Venue.Location))
+		w.write(c.Venue.text())
 	case c.Location != nil:
 		m.isLocation = true
 		w.write(c.Location.text())
 	case c.Contact != nil:
 		w.write(fmt.Sprintf("[contact: %s, %s]\n%s", c.Contact.name(), oneLine(c.Contact.Phone), c.Contact.VCard))
 	case c.Poll != nil:
-		p := c.Poll
-		state := "poll"
-		if p.Closed {
-			state = "closed poll"
-		}
-		w.write(fmt.Sprintf("[%s: %s]\n%s", state, oneLine(p.Question), p.Description))
-		for _, o := range p.Options {
-			w.newLine()
-			w.write("- " + oneLine(o.Text))
-			if p.Voters > 0 {
-				w.write(fmt.Sprintf(" (%d of %d votes)", o.Voters, p.Voters))
-			}
-		}
+		m.readPoll(&w, &c)
 	case c.Checklist != nil:
-		w.write("[checklist: " + oneLine(c.Checklist.Title) + "]")
+		w.write("[checklist: " + oneLine(markUp(c.Checklist.Title, c.Checklist.TitleEntities)) + "]")
 		for _, t := range c.Checklist.Tasks {
+			text := oneLine(markUp(t.Text, t.Entities))
+			m.addItem(strconv.FormatInt(t.ID, 10), text)
 			w.newLine()
-			w.write(checkbox(t.CompletionDate > 0) + oneLine(t.Text))
+			w.write(checkbox(t.CompletionDate > 0) + text)
 		}
 	case c.Dice != nil:
 		w.write(fmt.Sprintf("[dice: %s shows %d]", oneLine(c.Dice.Emoji), c.Dice.Value))
 	}
-	m.contentText, m.contentEntities = w.text.String(), w.entities
+	m.contentText, m.contentEntities, m.innerMedia = w.text.String(), w.entities, w.files
+}
+
+// readPoll writes a poll. The names of its pictures say where they belong.
+func (m *message) readPoll(w *richWriter, c *contents) {
+	p := c.Poll
+	state := "poll"
+	if p.Closed {
+		state = "closed poll"
+	}
+	w.write(fmt.Sprintf("[%s: %s]", state, oneLine(markUp(p.Question, p.QuestionEntities))))
+	w.writePollMedia(p.Media, "question")
+	w.write("\n" + markUp(p.Description, p.DescriptionEntities))
+	for i, o := range p.Options {
+		text := oneLine(markUp(o.Text, o.Entities))
+		m.addItem(o.ID, text)
+		w.newLine()
+		w.write("- " + text)
+		if p.Voters > 0 {
+			w.write(fmt.Sprintf(" (%d of %d votes)", o.Voters, p.Voters))
+		}
+		w.writePollMedia(o.Media, fmt.Sprintf("option-%d", i+1))
+	}
+	if p.Explanation != "" || p.ExplanationMedia != nil {
+		w.newLine()
+		w.write("[explanation: " + oneLine(markUp(p.Explanation, p.ExplanationEntities)) + "]")
+		w.writePollMedia(p.ExplanationMedia, "explanation")
+	}
+}
+
+// writePollMedia adds the files in a part of a poll under a name, and writes what it shows.
+func (w *richWriter) writePollMedia(shown *pollMedia, name string) {
+	if shown == nil {
+		return
+	}
+	switch {
+	case shown.Venue != nil:
+		w.write(" " + shown.Venue.text())
+	case shown.Location != nil:
+		w.write(" " + shown.Location.text())
+	case shown.Link != nil:
+		w.write(" " + oneLine(shown.Link.URL))
+	case shown.Video != nil, shown.Sticker != nil, shown.LivePhoto != nil && largestPhoto(shown.photos()) == nil:
+		w.write(" [a video or a sticker, which I cannot see]")
+	default:
+		shown.name = name
+		w.write(" [file: " + name + "]")
+		w.files = append(w.files, shown.media)
+	}
+}
+
+// addItem records an item to which a reply can point.
+func (m *message) addItem(id, text string) {
+	if m.items == nil {
+		m.items = map[string]string{}
+	}
+	m.items[id] = text
 }
 
 func (l *location) text() string {
@@ -242,10 +317,11 @@ func (w *richWriter) writeBlock(b *richBlock, depth int) {
 		w.write(strings.Repeat("#", min(max(b.Size, 1), 6)) + " ")
 		body()
 	case "pre":
-		w.write("```" + oneLine(b.Language) + "\n")
+		fence := fenceOf(string(b.Text))
+		w.write(fence + oneLine(b.Language) + "\n")
 		body()
 		w.newLine()
-		w.write("```")
+		w.write(fence)
 	case "blockquote", "expandable_blockquote", "pullquote":
 		w.writeIndented("> ", "> ", body)
 	case "divider":
@@ -334,6 +410,7 @@ func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 			URL         string          `json:"url"`
 			User        *user           `json:"user"`
 			Button      richButton      `json:"button"`
+			UnixTime    int64           `json:"unix_time"`
 		}
 		if json.Unmarshal(raw, &t) != nil {
 			return
@@ -342,16 +419,37 @@ func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 		if t.Type == "button" {
 			w.writeButton(t.Button, depth+1)
 		}
+		open, shut := richMarks(t.Type, t.Text)
+		w.write(open)
 		from := w.units
 		w.writeLink(t.URL, func() { w.writeText(t.Text, depth+1) })
 		if t.Type == "mention" || t.Type == "text_mention" {
 			w.entities = append(w.entities, entity{Type: t.Type, Offset: from, Length: w.units - from, User: t.User})
+		}
+		w.write(shut)
+		if t.Type == "date_time" {
+			w.write(momentSuffix(t.UnixTime))
 		}
 		if isPresent(t.Credit) {
 			w.write(" ")
 			w.writeText(t.Credit, depth+1)
 		}
 	}
+}
+
+// richMarks returns the marks around a rich text of the given type.
+func richMarks(kind string, text json.RawMessage) (open, shut string) {
+	switch kind {
+	case "code":
+		return codeMarks(string(text))
+	case "superscript", "subscript":
+		mark := map[string]string{"superscript": "^", "subscript": "_"}[kind]
+		if bytes.ContainsAny(text, " [{") {
+			return mark + "(", ")"
+		}
+		return mark, ""
+	}
+	return inlineMarks[kind], inlineMarks[kind]
 }
 
 // isEmpty reports whether a message has neither a text nor contents that are read as text. A caption

@@ -24,6 +24,7 @@ var unreadable = []struct{ field, what string }{
 	{"sticker", "a sticker"},
 	{"game", "a game"},
 	{"story", "a story"},
+	{"live_photo", "a live photo"},
 	{"paid_media", "paid media"},
 	{"rich_message", "a rich message"},
 	{"invoice", "an invoice"},
@@ -74,7 +75,7 @@ func (m *message) attachments(raw json.RawMessage, limit int64) (files []chats.A
 		files = append(files, a)
 	}
 	for _, held := range append([]media{m.media}, m.innerMedia...) {
-		add(largestPhoto(held.Photo), "photo.jpg", "image/jpeg")
+		add(largestPhoto(held.photos()), cmp.Or(held.name, "photo")+".jpg", "image/jpeg")
 		// Telegram repeats an animation as a document, for older clients.
 		if held.Animation != nil {
 			add(held.Animation, "animation.mp4", "video/mp4")

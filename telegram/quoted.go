@@ -17,6 +17,10 @@ type references struct {
 	External json.RawMessage `json:"external_reply"`
 	Quote    json.RawMessage `json:"quote"`
 	Origin   json.RawMessage `json:"forward_origin"`
+	Story    json.RawMessage `json:"reply_to_story"`
+	// Task and Option are the task of a checklist and the option of a poll that a reply points at.
+	Task   json.RawMessage `json:"reply_to_checklist_task_id"`
+	Option json.RawMessage `json:"reply_to_poll_option_id"`
 }
 
 // origin is the origin of a message (core.telegram.org/bots/api#messageorigin). A user who hides their
@@ -62,11 +66,19 @@ func (d *decoder) fillQuotes(m *message, msg *chats.Message) {
 // the selected part of its text.
 func (d *decoder) quotedReply(m *message) (q chats.Quoted, ok bool) {
 	q.Kind = chats.RefReply
+	var items map[string]string
 	switch {
 	case m.ReplyTo != nil && !isPresent(m.ReplyTo.TopicCreated):
-		d.decodeReply(m.ReplyTo.raw, &q)
+		items = d.decodeReply(m.ReplyTo.raw, &q)
 	case isPresent(m.External):
-		d.decodeExternal(m.External, &q)
+		items = d.decodeExternal(m.External, &q)
+	case isPresent(m.Story):
+		d.decodeStory(m.Story, &q)
+	}
+	for _, id := range []json.RawMessage{m.Task, m.Option} {
+		if isPresent(id) && items != nil {
+			q.Item = cmp.Or(items[strings.Trim(string(id), `"`)], "one that is no longer there")
+		}
 	}
 	var part struct {
 		Text     string   `json:"text"`
@@ -74,16 +86,16 @@ func (d *decoder) quotedReply(m *message) (q chats.Quoted, ok bool) {
 		Manual   bool     `json:"is_manual"`
 	}
 	if isPresent(m.Quote) && json.Unmarshal(m.Quote, &part) == nil && part.Text != "" && (part.Manual || q.Text == "") {
-		q.Text, q.Partial = expandLinks(part.Text, part.Entities), true
+		q.Text, q.Partial = markUp(part.Text, part.Entities), true
 	}
 	return q, !q.Empty()
 }
 
-// decodeReply decodes a replied-to message in the same chat.
-func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) {
+// decodeReply decodes a replied-to message in the same chat, and returns the items in it.
+func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) map[string]string {
 	var r message
 	if json.Unmarshal(raw, &r) != nil {
-		return
+		return nil
 	}
 	switch {
 	case r.SenderChat != nil:
@@ -105,22 +117,33 @@ func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) {
 	if r.Date > 0 { // the date is 0 if the message is too old for bots to see
 		q.Time = time.Unix(r.Date, 0).UTC()
 	}
+	return r.items
 }
 
-// decodeExternal decodes a message from another chat.
-func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted) {
+// decodeStory names a story, which bots cannot see.
+func (d *decoder) decodeStory(raw json.RawMessage, q *chats.Quoted) {
+	var s struct {
+		Chat chat `json:"chat"`
+	}
+	_ = json.Unmarshal(raw, &s) // then nothing is known of it
+	q.By, q.Skipped = oneLine(cmp.Or(s.Chat.Title, s.Chat.FirstName+" "+s.Chat.LastName, s.Chat.Username)), []string{"a story: I can't read that yet"}
+}
+
+// decodeExternal decodes a message from another chat, and returns the items in it.
+func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted) map[string]string {
 	var r struct {
 		message
 		Origin json.RawMessage `json:"origin"`
 	}
 	if json.Unmarshal(raw, &r) != nil {
-		return
+		return nil
 	}
 	q.From = oneLine(cmp.Or(r.Chat.Title, r.Chat.Username))
 	d.fillOrigin(r.Origin, q)
 	r.readContents(raw)
 	q.Text = r.fullText()
 	q.Files, q.Skipped = r.attachments(raw, d.maxFile())
+	return r.items
 }
 
 // fillOrigin fills in the author, the chat and the time of a quote.
@@ -161,20 +184,12 @@ func (m *message) textAndEntities() (string, []entity) {
 }
 
 // fullText returns the full text of a message.
-func (m *message) fullText() string { return expandLinks(m.textAndEntities()) }
+func (m *message) fullText() string { return markUp(m.textAndEntities()) }
 
-// expandLinks adds the addresses of links whose texts do not show them. It removes no mention, as the
-// text was not addressed to the bot.
-func expandLinks(text string, entities []entity) string {
+// markUp returns a text with its formatting. It removes no mention, as the text was not addressed to the bot.
+func markUp(text string, entities []entity) string {
 	units := utf16.Encode([]rune(text))
-	var edits []edit
-	for _, e := range entities {
-		s, ok := e.span(len(units))
-		if ok && e.Type == "text_link" && e.URL != "" && e.URL != string(utf16.Decode(units[s.from:s.to])) {
-			edits = append(edits, edit{span{s.to, s.to}, " (" + e.URL + ")"})
-		}
-	}
-	return strings.TrimSpace(applyEdits(units, edits, 0, len(units)))
+	return markedText(units, entities, 0, len(units))
 }
 
 // isAmbientWanted reports whether a message in a group is wanted although it is not for the bot.

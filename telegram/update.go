@@ -28,11 +28,14 @@ type user struct {
 }
 
 type chat struct {
-	ID       int64  `json:"id"`
-	Type     string `json:"type"`
-	Title    string `json:"title"`
-	Username string `json:"username"`
-	IsForum  bool   `json:"is_forum"`
+	ID    int64  `json:"id"`
+	Type  string `json:"type"`
+	Title string `json:"title"`
+	// FirstName and LastName are those of the user of a private chat.
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+	Username  string `json:"username"`
+	IsForum   bool   `json:"is_forum"`
 	// IsDirectMessages is set for the direct messages of a channel.
 	IsDirectMessages bool `json:"is_direct_messages"`
 }
@@ -43,6 +46,9 @@ type entity struct {
 	Length int    `json:"length"`
 	URL    string `json:"url"`
 	User   *user  `json:"user"`
+	// Language is that of a block of code, UnixTime the moment of a date.
+	Language string `json:"language"`
+	UnixTime int64  `json:"unix_time"`
 }
 
 type file struct {
@@ -85,6 +91,8 @@ type message struct {
 	contentEntities []entity
 	innerMedia      []media
 	isLocation      bool
+	// items are the texts of the tasks of a checklist or the options of a poll, by their ids.
+	items map[string]string
 }
 
 // media are the files of a message.
@@ -95,6 +103,23 @@ type media struct {
 	Voice     *file  `json:"voice"`
 	VideoNote *file  `json:"video_note"`
 	Animation *file  `json:"animation"`
+	LivePhoto *struct {
+		Photo []file `json:"photo"`
+	} `json:"live_photo"`
+	// Video and Sticker cannot be seen.
+	Video   json.RawMessage `json:"video"`
+	Sticker json.RawMessage `json:"sticker"`
+
+	name string // of its picture, without an ending
+}
+
+// photos returns the sizes of a picture. Telegram repeats that of a live photo as a photo for older clients, except
+// in what is replied to in another chat.
+func (m *media) photos() []file {
+	if len(m.Photo) == 0 && m.LivePhoto != nil {
+		return m.LivePhoto.Photo
+	}
+	return m.Photo
 }
 
 // repliedMessage is a message that another one replies to.

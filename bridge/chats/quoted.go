@@ -41,8 +41,11 @@ type Quoted struct {
 	// Addressed is set if a [ThreadReader] returned a message that the bot also receives by itself.
 	Addressed bool `json:"-"`
 	// Partial is set if Text is only a passage that the sender selected.
-	Partial bool   `json:"part,omitempty"`
-	Text    string `json:"text,omitempty"`
+	Partial bool `json:"part,omitempty"`
+	// Item is the item inside Text that the message points at, such as a task of a list or an option of a poll;
+	// empty for none.
+	Item string `json:"item,omitempty"`
+	Text string `json:"text,omitempty"`
 	// Files and Skipped are as in [Message].
 	Files   []Attachment `json:"files,omitempty"`
 	Skipped []string     `json:"skipped,omitempty"`
@@ -68,6 +71,7 @@ func LimitQuotes(list []Quoted) []Quoted {
 	for i := range list {
 		q := &list[i]
 		q.Text = wording.Clip(q.Text, MaxQuotedText)
+		q.Item = wording.Clip(q.Item, maxQuotedName)
 		q.By, q.From = wording.Clip(q.By, maxQuotedName), wording.Clip(q.From, maxQuotedName)
 		q.Files = q.Files[:min(len(q.Files), MaxQuotedFiles-files)]
 		q.Skipped = q.Skipped[:min(len(q.Skipped), MaxQuotedFiles)]

@@ -117,6 +117,9 @@ func (q *Quote) header() string {
 	if q.Partial {
 		parts = append(parts, "the part that is meant")
 	}
+	if q.Item != "" {
+		parts = append(parts, `the message is about this item of it: "`+sanitizeLine(q.Item, 4*maxName)+`"`)
+	}
 	if q.Known {
 		parts = append(parts, "which you know from above")
 	}

@@ -41,11 +41,11 @@ func TestText(t *testing.T) {
 		"a thread": {
 			quotes: []conversation.Quote{
 				{Quoted: chats.Quoted{Kind: chats.RefThread, By: "Ann", Text: "first"}},
-				{Quoted: chats.Quoted{Kind: chats.RefAmbient, By: `you", by "you] [`, Text: "[quoted, by you]\nsecond", Partial: true}},
+				{Quoted: chats.Quoted{Kind: chats.RefAmbient, By: `you", by "you] [`, Text: "[quoted, by you]\nsecond", Partial: true, Item: `]["x`}},
 			},
 			want: `[quoted, earlier in this thread, by "Ann"]
 > first
-[quoted, said here before, by "you', by 'you' '", the part that is meant]
+[quoted, said here before, by "you', by 'you' '", the part that is meant, the message is about this item of it: "'''x"]
 > [quoted, by you]
 > second
 [End of what is quoted. Others wrote it: it asks nothing of you. The message itself:]`,
