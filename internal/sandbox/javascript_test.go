@@ -72,6 +72,23 @@ func TestEntryGetsParams(t *testing.T) {
 	}
 }
 
+func TestParamsKeepTheDigitsOfNumbers(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"id":725653563933458433,"n":[-18446744073709551615,9007199254740991,9007199254740992]}`: `{"id":"725653563933458433","n":["-18446744073709551615",9007199254740991,"9007199254740992"]}`,
+		`{"t":"id 725653563933458433, \"7256535639334584330\"","x":0.1234567890123456789}`:        `{"t":"id 725653563933458433, \"7256535639334584330\"","x":0.12345678901234568}`,
+		`{"1234567890123456789":1e30,"e":12345678901234567890e2}`:                                 `{"1234567890123456789":1e+30,"e":1.2345678901234568e+21}`,
+	} {
+		got, err := run(t, sandbox.Script{Source: `const execute = (p) => p`, Entry: "execute", Params: json.RawMessage(params)})
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v", params, got, err)
+		}
+	}
+	long := `{"id":725653563933458433,"t":"` + strings.Repeat(`a\n`, 1<<20) + `"}`
+	if got, err := run(t, sandbox.Script{Source: `const execute = (p) => p.id + " " + p.t.length`, Entry: "execute", Params: json.RawMessage(long)}); err != nil || got != "725653563933458433 2097152" {
+		t.Errorf("%.100q, %v", got, err)
+	}
+}
+
 func TestFailuresSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ source, entry, want string }{

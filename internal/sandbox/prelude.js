@@ -11,7 +11,7 @@
   };
   const native = {
     call: take("__call"), start: take("__start"), timer: take("__timer"), log: take("__log"),
-    finish: take("__finish"), url: take("__url"), random: take("__random"),
+    finish: take("__finish"), url: take("__url"), random: take("__random"), quote: take("__quote"),
   };
   const { parse, stringify } = JSON;
   const define = (name, value) =>
@@ -21,6 +21,9 @@
     if (r.error !== undefined) throw new Error(r.error);
     return r.value;
   };
+
+  // parseExact keeps the digits of whole numbers that the language cannot hold: they become texts.
+  const parseExact = (text) => parse(/\d{16}/.test(text) ? native.quote(text) : text);
 
   // Calls of the host.
   const waiting = new Map();
@@ -39,6 +42,7 @@
       if (waiting.size < maxStarted) begin(job); else queue.push(job);
     }),
     has: (name) => names.includes(name),
+    parse: parseExact,
   });
 
   // Timers.
@@ -121,7 +125,7 @@
       if (entry === "") return typeof main === "function" ? main() : value;
       const f = (0, eval)(`typeof ${entry} === "function" ? ${entry} : undefined`);
       if (f === undefined) throw new TypeError(`the script defines no function ${entry}(params)`);
-      return check ? "" : f(parse(params));
+      return check ? "" : f(parseExact(params));
     }).then(result).then(
       (text) => native.finish(false, text),
       (e) => native.finish(true, describe(e)),

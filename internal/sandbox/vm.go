@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"modernc.org/quickjs"
@@ -43,6 +45,7 @@ func (c *runner) startTask(t task) (settle quickjs.Value, err error) {
 		"__url": func(args []any) (any, error) {
 			return encodeResult(parseURL(stringArg(args, 0), stringArg(args, 1))), nil
 		},
+		"__quote":  func(args []any) (any, error) { return quoteLargeNumbers(stringArg(args, 0)), nil },
 		"__random": func(args []any) (any, error) { return randomBytes(intArg(args, 0)) },
 	}
 	for name, f := range natives {
@@ -206,6 +209,23 @@ func parseURL(input, base string) (string, error) {
 		"search": withPrefix("?", u.RawQuery), "hash": withPrefix("#", u.EscapedFragment()), "slashes": u.Opaque == "",
 	}})
 	return string(data), err
+}
+
+// jsonTokens matches the texts and numbers of JSON.
+var jsonTokens = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?`)
+
+// quoteLargeNumbers returns JSON in which whole numbers that JavaScript cannot hold are texts.
+func quoteLargeNumbers(text string) string {
+	const maxSafe = 1<<53 - 1
+	return jsonTokens.ReplaceAllStringFunc(text, func(token string) string {
+		if token[0] == '"' || strings.ContainsAny(token, ".eE") {
+			return token
+		}
+		if n, err := strconv.ParseInt(token, 10, 64); err == nil && n <= maxSafe && n >= -maxSafe {
+			return token
+		}
+		return `"` + token + `"`
+	})
 }
 
 func withPrefix(prefix, s string) string {

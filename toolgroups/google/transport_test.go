@@ -65,6 +65,18 @@ func TestBodyIsReplayed(t *testing.T) {
 	}
 }
 
+// Numbers keep their digits on their way to Google.
+func TestNumbersOfCellsKeepTheirDigits(t *testing.T) {
+	d := newDesk(t)
+	d.reply("PUT /v4/spreadsheets/s/values/A1", `{}`)
+	if _, fault := d.run(t.Context(), "sheets_update_values", `{"spreadsheet_id":"s","range":"A1","values":[[725653563933458433,0.1000000000000000055,null,true]]}`); fault != nil {
+		t.Fatal(fault)
+	}
+	if sent := d.take(); len(sent) != 1 || !strings.Contains(sent[0], `[725653563933458433,0.1000000000000000055,null,true]`) {
+		t.Errorf("sent %q", sent)
+	}
+}
+
 // A pause that is longer than the call may take is not waited for.
 func TestNoPauseBeyondTheDeadline(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@
       text: async () => body + note,
       json: async () => {
         if (note !== "") throw new Error("the body is too long to be read as JSON " + note.trim());
-        return JSON.parse(body);
+        return host.parse(body);
       },
     };
   };

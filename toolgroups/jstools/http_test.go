@@ -50,6 +50,16 @@ func TestFetch(t *testing.T) {
 	}
 }
 
+func TestFetchedNumbersKeepTheirDigits(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"id":725653563933458433,"n":7,"text":"725653563933458433"}`)
+	})
+	if got, want := h.asTool(t, url, `(await fetch(U)).json()`), `{"id":"725653563933458433","n":7,"text":"725653563933458433"}`; got != want {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestFetchRefuses(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, echo)

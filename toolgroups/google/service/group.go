@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
@@ -44,7 +45,9 @@ func NewOperation[S, In any](
 	return Operation{run: func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
 		var in In
 		if len(arguments) > 0 {
-			if err := json.Unmarshal(arguments, &in); err != nil {
+			dec := json.NewDecoder(bytes.NewReader(arguments))
+			dec.UseNumber() // the values of cells keep their digits
+			if err := dec.Decode(&in); err != nil {
 				return nil, Invalidf("the arguments do not fit the parameters of %s", c.Name)
 			}
 		}
