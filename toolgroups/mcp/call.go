@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -21,26 +22,33 @@ import (
 var errUnhandled = errors.New("it forgets its sessions at once")
 
 // handler returns the function behind a tool of the server.
-func (s *server) handler(tool string) toolgroups.Handler {
+func (s *server) handler(e entry) toolgroups.Handler {
+	tool, request := e.Name, (*serverConn).callTool
+	if e.ReadsResources {
+		request = (*serverConn).readResource
+	}
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		own, leave, err := s.forUser(ctx, call.User)
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
 		defer leave()
-		res, err := own.call(ctx, tool, call)
+		res, err := own.call(ctx, tool, call, request)
 		if errors.Is(err, errUnhandled) {
-			res, err = own.call(ctx, tool, call)
+			res, err = own.call(ctx, tool, call, request)
 		}
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
-		return s.convertResult(tool, call, unpackCallResult(res))
+		return s.convertResult(tool, call, res)
 	}
 }
 
+// requestFunc makes the request of a call, and returns the result as the server sent it.
+type requestFunc func(l *serverConn, ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error)
+
 // call runs a tool, on a new connection if there is none.
-func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*sdk.CallToolResult, error) {
+func (s *server) call(ctx context.Context, tool string, call toolgroups.Call, request requestFunc) (json.RawMessage, error) {
 	l, err := s.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -56,9 +64,9 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call) (*
 		params.Arguments = call.Arguments
 	}
 	defer l.progress.watch(ctx, params, s.redactor)()
-	res, err := l.callTool(timed, params)
+	res, err := request(l, timed, params)
 	if err != nil && l.askers.askToOpenURLs(timed, err) {
-		res, err = l.callTool(timed, params)
+		res, err = request(l, timed, params)
 	}
 	refused := errorResponse(err)
 	answered = err == nil || refused != nil || posted.Load() >= http.StatusBadRequest
@@ -127,11 +135,14 @@ func refusesSession(err error) bool {
 const maxRounds = 10
 
 // callTool calls a tool, and repeats the call with the user's answers while the server asks for them.
-func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
 	for range maxRounds {
 		res, err := l.session.CallTool(ctx, params)
-		if err != nil || !res.NeedsInput() {
-			return res, err
+		if err != nil {
+			return nil, err
+		}
+		if !res.NeedsInput() {
+			return unpackCallResult(res), nil
 		}
 		answers, err := l.askers.answerAll(ctx, res.InputRequests)
 		if err != nil {
@@ -142,6 +153,20 @@ func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (
 		params = &again
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it asked for answers %d times", maxRounds)}
+}
+
+// readResource reads the resource that the arguments name, and returns it as the result of a call.
+func (l *serverConn) readResource(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
+	arguments, _ := params.Arguments.(json.RawMessage)
+	read := &sdk.ReadResourceParams{URI: stringOf(objectFields(arguments)["uri"])}
+	if token := params.GetProgressToken(); token != nil {
+		read.SetProgressToken(token)
+	}
+	res, err := l.session.ReadResource(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	return unpackResource(res)
 }
 
 // errHTTPRequest is the library's unexported error for a failed HTTP request, which looks like a

@@ -55,6 +55,8 @@ type entry struct {
 	ReadOnly   bool            `json:"read_only,omitempty"`
 	// NonDestructive is the server's hint that the tool is not destructive.
 	NonDestructive bool `json:"harmless,omitempty"`
+	// ReadsResources is true for the tool of this package that reads the server's resources.
+	ReadsResources bool `json:"reads_resources,omitempty"`
 	// current is the hash of the server's own description of the tool, which may not be allowed yet.
 	current string
 }
@@ -81,6 +83,9 @@ func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, erro
 		if info := init.ServerInfo; info != nil {
 			l.Title = clean(info.Title, 60)
 		}
+		if init.Capabilities != nil && init.Capabilities.Resources != nil {
+			l.Tools = append(l.Tools, newResourceEntry())
+		}
 		if init.Capabilities != nil && init.Capabilities.Tools == nil {
 			return l, nil // the server declares no tools, and may not know the request
 		}
@@ -103,6 +108,7 @@ func fetchTools(ctx context.Context, session *sdk.ClientSession) (toolList, erro
 			case len(l.Tools) >= maxTools:
 				e = entry{Name: e.Name, Fault: fmt.Sprintf("only %d tools of a server are offered", maxTools)}
 			}
+			l.Tools = slices.DeleteFunc(l.Tools, func(other entry) bool { return other.ReadsResources && other.Name == e.Name })
 			l.Tools = append(l.Tools, e)
 		}
 		if cursor = page.NextCursor; cursor == "" || seen[cursor] {
@@ -143,6 +149,16 @@ func newEntry(t *sdk.Tool) entry {
 		e.Fault = clean(err.Error(), maxReason)
 	}
 	return e
+}
+
+// newResourceEntry returns the tool that reads a server's resources: results name them by their address. A
+// server's own tool of that name takes its place.
+func newResourceEntry() entry {
+	return entry{
+		Name: "read_resource", ReadsResources: true, ReadOnly: true,
+		Description: "Read a resource of this server by its address, such as one that a result of its tools names.",
+		Parameters:  json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string","description":"The address as it was named"}},"required":["uri"]}`),
+	}
 }
 
 // isTruth reports whether a hint has a value, which some servers write as a text.

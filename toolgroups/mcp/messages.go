@@ -198,6 +198,8 @@ func prepareResult(method string, raw json.RawMessage) any {
 		return packCallResult(raw)
 	case "tools/list":
 		return packTools(raw)
+	case "resources/read":
+		return map[string]any{"contents": []any{map[string]any{"uri": "", "text": strings.ToValidUTF8(string(raw), "\uFFFD")}}}
 	case "initialize":
 		return withoutUnreadable(raw, func() any { return &sdk.InitializeResult{} })
 	case "server/discover":
@@ -293,6 +295,19 @@ func unpackForm(p *sdk.ElicitParams) any {
 func unpackCallResult(res *sdk.CallToolResult) json.RawMessage {
 	text, _ := res.StructuredContent.(string)
 	return json.RawMessage(text)
+}
+
+// unpackResource returns a resource, as the server sent it, in the form of the result of a call.
+func unpackResource(res *sdk.ReadResourceResult) (json.RawMessage, error) {
+	var contents []json.RawMessage
+	var pieces []any
+	if len(res.Contents) == 1 {
+		_ = json.Unmarshal(objectFields(json.RawMessage(res.Contents[0].Text))["contents"], &contents)
+	}
+	for _, one := range contents {
+		pieces = append(pieces, map[string]any{"type": "resource", "resource": one})
+	}
+	return toolgroups.EncodeJSON(map[string]any{"content": pieces})
 }
 
 // maxPackedDepth bounds the nesting of a schema that the library sees.

@@ -146,7 +146,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
 		Version:       s.cache.fingerprint + " " + e.current,
-		Run:           s.handler(e.Name),
+		Run:           s.handler(e),
 	}, nil
 }
 
