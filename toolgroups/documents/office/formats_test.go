@@ -15,7 +15,7 @@ func TestWhatWordWrites(t *testing.T) {
 		`<w:style w:type="paragraph" w:styleId="Own"><w:basedOn w:val="Ber"/></w:style><w:style w:type="paragraph" w:styleId="Loop"><w:basedOn w:val="Loop"/></w:style></w:styles>`
 	numbering := `<w:numbering xmlns:w="w"><w:abstractNum w:abstractNumId="7">` +
 		`<w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="upperRoman"/><w:lvlText w:val="%1."/></w:lvl>` +
-		`<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/></w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="7"/></w:num>` +
+		`<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/></w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="7"/></w:num>` +
 		`<w:num w:numId="3"><w:abstractNumId w:val="7"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="0"/></w:lvlOverride></w:num></w:numbering>`
 	related := []string{
 		"word/_rels/document.xml.rels", relationsTo("a", "styles", "styles.xml", "b", "numbering", "numbering.xml", "c", "footnotes", "notes.xml"),

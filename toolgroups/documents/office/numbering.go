@@ -131,7 +131,7 @@ func (k *listKind) read(s *scanner) error {
 
 // readLevel reads how a level is numbered.
 func readLevel(s *scanner) (listLevel, error) {
-	level := listLevel{start: 1, restart: -1}
+	level := listLevel{restart: -1} // a level that says nothing begins with 0
 	err := s.eachChild(func(el xml.StartElement) error {
 		switch value := attr(el, "val"); el.Name.Local {
 		case "numFmt":
@@ -224,7 +224,7 @@ func (n *numbering) nextMark(id string, depth int) string {
 			k.begun[deeper] = false
 		}
 	}
-	if at.format == "" || at.format == "bullet" {
+	if at.format == "bullet" || at.format == "" && !strings.Contains(at.text, "%") {
 		return bulletMark(symbolText(at.font, at.text))
 	}
 	text := at.text

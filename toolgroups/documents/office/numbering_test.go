@@ -73,6 +73,11 @@ func TestItemsHaveTheNumbersThatTheProgramShows(t *testing.T) {
 			"1: I. a\n2:   1.1 b\n3: II. c\n4:   2.2 d\n\n5: e\n",
 		},
 		{
+			"Word: a level that says neither its start nor its format", "x.docx",
+			document(kind("1", decimal("0", "1"), level("1", `<w:lvlText w:val="%1.%2"/>`))+num("1", "1", ""), item("1", "0", "a")+item("1", "1", "b")+item("1", "1", "c")),
+			"1: 1. a\n2:   1.0 b\n3:   1.1 c\n",
+		},
+		{
 			"numbers of other scripts", "x.docx",
 			document(kind("1", level("0", `<w:start w:val="9"/><w:numFmt w:val="chineseCountingThousand"/><w:lvlText w:val="%1、"/>`), level("1", `<w:start w:val="20"/><w:numFmt w:val="decimalEnclosedCircle"/><w:lvlText w:val="%2"/>`))+num("1", "1", ""), item("1", "0", "a")+item("1", "0", "b")+item("1", "0", "c")+item("1", "1", "d")+item("1", "1", "e")),
 			"1: 九、 a\n2: 十、 b\n3: 十一、 c\n4:   ⑳ d\n5:   21 e\n",
@@ -110,6 +115,11 @@ func TestItemsHaveTheNumbersThatTheProgramShows(t *testing.T) {
 			"OpenDocument: lists that go on, as LibreOffice saves them", "x.odt",
 			styled("text", listStyle(number("1", `o:num-format="1" o:num-suffix="."`)+number("2", `o:num-format="a" o:num-suffix="."`)), list(`o:id="x" o:style-name="L"`, `<o:list-item o:start-value="3">`+op("a")+`</o:list-item>`)+list(`o:style-name="L"`, li(list("", li(op("b")))))+list(`o:continue-list="x" o:style-name="L"`, li(op("c")))+op("between")+list(`o:style-name="L" o:continue-numbering="true"`, li(op("d")))+list(`o:style-name="L"`, li(op("e")))),
 			"1: 3. a\n2:   a. b\n3: 4. c\n\n4: between\n\n5: 5. d\n6: 1. e\n",
+		},
+		{
+			"OpenDocument: an item that is only a list, and several lists in an item", "x.odt",
+			styled("text", listStyle(number("1", `o:num-format="1" o:num-suffix="."`)+number("2", `o:num-format="1" o:display-levels="2" o:num-suffix="."`)), list(`o:style-name="L"`, li(list("", li(op("a"))))+li(op("b")+list("", li(op("c")))+op("more")+list("", li(op("d")))+list(`o:continue-numbering="true"`, li(op("e"))))+li(op(""))+li(op("f")))),
+			"1:   1.1. a\n2: 2. b\n3:   2.1. c\n4:   more\n5:   2.1. d\n6:   2.2. e\n7: 4. f\n",
 		},
 		{
 			"OpenDocument: common styles, and numbered headings", "x.odt",

@@ -486,7 +486,7 @@ func (d *odfReader) readList(s *scanner, el xml.StartElement, depth int, add fun
 		defer func() { d.list = was }()
 		d.list = d.counter(el, style)
 	}
-	d.list.styles[min(depth, maxOutlineLevels-1)] = d.styles.lists[style]
+	d.list.enter(min(depth, maxOutlineLevels-1), d.styles.lists[style], attr(el, "continue-numbering") == "true")
 	return s.eachChild(func(item xml.StartElement) error {
 		if item.Name.Local != "list-item" && item.Name.Local != "list-header" {
 			return nil

@@ -172,6 +172,15 @@ type odfCounter struct {
 	last    [maxOutlineLevels]odfLevel
 }
 
+// enter begins a list of a level, from 0. In a text, a list in a list has numbers of its own unless it goes
+// on with those of the one before it.
+func (c *odfCounter) enter(at int, style *odfList, goesOn bool) {
+	c.styles[at] = style
+	if at > 0 && !goesOn && !c.inShape {
+		c.begun[at] = false
+	}
+}
+
 // next counts an item of a level, from 0, and returns its number, a bullet, or "" if neither is shown.
 // start replaces its number unless it is empty.
 func (c *odfCounter) next(at int, start string) string {
@@ -190,6 +199,11 @@ func (c *odfCounter) next(at int, start string) string {
 	}
 	for deeper := at + 1; deeper < maxOutlineLevels; deeper++ {
 		c.begun[deeper] = false
+	}
+	for above := range at {
+		if !c.begun[above] && !c.inShape { // an item without text was skipped
+			c.counts[above], c.begun[above] = c.level(above).start, true
+		}
 	}
 	switch {
 	case level.bullet != "":
