@@ -90,3 +90,39 @@ func TestCallsInTheTextAreToldToAdministrators(t *testing.T) {
 		t.Error("nobody is told")
 	}
 }
+
+// The first message of a chat is not blamed for a refusal: no request has ever been accepted, so the settings are the
+// likely cause. An administrator hears it, and a button asks again. Later messages, and filtered ones, are blamed as
+// before.
+func TestTheFirstMessageIsNotBlamed(t *testing.T) {
+	failure := &agent.ModelError{Kind: agent.KindRejected, Status: 400, Err: errors.New("Either x-portkey-config or x-portkey-provider header is required")}
+	broken := true
+	var told []string
+	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		if broken {
+			return func(yield func(agent.Message, error) bool) { yield(agent.Message{}, failure) }
+		}
+		return echo(ctx, turn)
+	}, func(c *bridge.Config) {
+		c.Hooks.Report = func(_ context.Context, _, text string) (int, error) { told = append(told, text); return 1, nil }
+	})
+	for i := range 2 {
+		r.accept(direct(string(rune('1'+i)), "question"))
+		if got := r.platform.wait(t, i+1)[i].text; strings.Contains(got, "your message") || !strings.Contains(got, "I can't answer right now. I've told") {
+			t.Errorf("%q", got)
+		}
+	}
+	if len(told) != 2 || !strings.Contains(told[0], "does not accept my requests") {
+		t.Errorf("told %q", told)
+	}
+	broken = false
+	r.accept(direct("3", "and now?"))
+	if got := r.platform.wait(t, 3)[2].text; got != "re: and now?" {
+		t.Errorf("%q", got)
+	}
+	broken = true
+	r.accept(direct("4", "question"))
+	if got := r.platform.wait(t, 4)[3].text; !strings.Contains(got, turn.NoticeLeftOut) {
+		t.Errorf("%q", got)
+	}
+}

@@ -35,6 +35,16 @@ type ModelInfo struct {
 	Facts provider.Facts
 }
 
+// NoListError is wrapped by the error of a server that refuses to list its models. Its text contains nothing that
+// the server sent.
+type NoListError struct {
+	// Said is the beginning of the server's text, without the key. It is for operators.
+	Said string
+}
+
+// Error returns a text without that of the server.
+func (e *NoListError) Error() string { return "no list of models" }
+
 // ListModels asks a server which models it offers. It ignores the model in cfg. The text of an error
 // contains no secret and nothing that the server sent.
 func ListModels(ctx context.Context, cfg Config) ([]ModelInfo, error) {
@@ -71,7 +81,7 @@ func (c *Client) fetch(ctx context.Context, address string, body []byte) ([]byte
 	if err != nil {
 		failure := c.newFault(ctx, err).Failure // classified by the text that is dropped
 		if _, ok := errors.AsType[*provider.Refusal](err); ok {
-			failure.Err = errors.New("no list of models")
+			failure.Err = &NoListError{Said: failure.Err.Error()}
 		}
 		return nil, failure
 	}

@@ -35,6 +35,11 @@ func WithIncident(told, incident string) string {
 
 // explainFailure is [Runner.ReportFailure], but returns the text without the incident.
 func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (text failureText, incident bool) {
+	return t.explain(ctx, j, err, failureTextOf(err, t.timeoutOf(j)))
+}
+
+// explain is [Runner.explainFailure] with a given text.
+func (t *Runner) explain(ctx context.Context, j *queue.Run, err error, text failureText) (_ failureText, incident bool) {
 	WorkOf(j).Speak = nil // an answer that failed is not spoken
 	var failure *agent.ModelError
 	if errors.As(err, &failure) && failure.Kind == agent.KindBudget && failure.Notice != "" {
@@ -43,7 +48,6 @@ func (t *Runner) explainFailure(ctx context.Context, j *queue.Run, err error) (t
 		return failureText{message: failure.Notice}, false
 	}
 	j.Incident = queue.NewIncident()
-	text = failureTextOf(err, t.timeoutOf(j))
 	log := t.cfg.Log
 	if text.remedy != "" && text.remedy != seeLog {
 		log = log.With("remedy", text.remedy)
@@ -100,6 +104,15 @@ const NoticeLeftOut = "From now on I leave it out, so that we can go on. It is n
 
 // seeLog is the remedy if only the logged cause can suggest one.
 const seeLog = "The log and the admin pages say why."
+
+// neverAccepted is the text about a message that the model's server rejects before it has answered any in the
+// conversation: the cause is rather in the settings than in the message.
+func neverAccepted() failureText {
+	return failureText{
+		message: "I can't answer right now.", retryHelps: true,
+		remedy: "The model's server does not accept my requests: the admin pages say why, oneclaw doctor checks the settings.",
+	}
+}
 
 // isContentFiltered reports whether a provider's content filter refused a message.
 func isContentFiltered(failure *agent.ModelError) bool {

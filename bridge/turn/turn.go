@@ -443,7 +443,11 @@ func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.
 	if err != nil {
 		return "", err
 	}
-	text, _ := t.explainFailure(ctx, j, failure)
+	text := failureTextOf(failure, t.timeoutOf(j))
+	if rejected, ok := errors.AsType[*agent.ModelError](failure); ok && !rejected.Filtered && !isContentFiltered(rejected) && !hasReply(h) {
+		text = neverAccepted()
+	}
+	text, _ = t.explain(ctx, j, failure, text)
 	stands, done, unsure := agent.OmittedEffects(turn, t.cfg.Tools())
 	if len(done) > 0 {
 		text.message += " What I had done by then stays done: " + codeNames(done) + "."
@@ -459,6 +463,11 @@ func (t *Runner) excludeTurn(ctx context.Context, j *queue.Run, h *conversation.
 		return "", err
 	}
 	return t.cfg.Host.FailureAnswer(ctx, j, text.message, text.retryHelps), nil
+}
+
+// hasReply reports whether a model has replied in a conversation.
+func hasReply(h *conversation.History) bool {
+	return h.Truncated || slices.ContainsFunc(h.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant || m.Role == agent.RoleSummary })
 }
 
 // StopTurn adds a note to the conversation that a turn was stopped, so that the model does not continue

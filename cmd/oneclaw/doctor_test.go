@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,12 +98,21 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 		status doctor.Verdict
 		says   string
 	}{
-		"no platform":     {func(w *harness) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
-		"mistyped":        {func(w *harness) { w.env["ONECLAW_ALOW"] = "x" }, "settings", doctor.VerdictFail, "ONECLAW_ALOW"},
-		"wrong token":     {func(w *harness) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
-		"nobody there":    {func(w *harness) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", doctor.VerdictFail, "TELEGRAM_API_URL"},
-		"wrong key":       {func(w *harness) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", doctor.VerdictFail, "OPENAI_API_KEY"},
-		"no model there":  {func(w *harness) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", doctor.VerdictFail, "OPENAI_BASE_URL"},
+		"no platform":                  {func(w *harness) { delete(w.env, "TELEGRAM_BOT_TOKEN") }, "settings", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
+		"mistyped":                     {func(w *harness) { w.env["ONECLAW_ALOW"] = "x" }, "settings", doctor.VerdictFail, "ONECLAW_ALOW"},
+		"wrong token":                  {func(w *harness) { w.env["TELEGRAM_BOT_TOKEN"] = "12345:wrong" }, "telegram", doctor.VerdictFail, "TELEGRAM_BOT_TOKEN"},
+		"nobody there":                 {func(w *harness) { w.env["TELEGRAM_API_URL"] = "http://127.0.0.1:1" }, "telegram", doctor.VerdictFail, "TELEGRAM_API_URL"},
+		"wrong key":                    {func(w *harness) { w.env["OPENAI_API_KEY"] = "sk-wrong" }, "model", doctor.VerdictFail, "OPENAI_API_KEY"},
+		"no model there":               {func(w *harness) { w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1" }, "model", doctor.VerdictFail, "OPENAI_BASE_URL"},
+		"a gateway without its header": {func(w *harness) { w.env["OPENAI_BASE_URL"] = picky(w.t) }, "model", doctor.VerdictFail, "Either x-portkey-config or x-portkey-provider header is required"},
+		"a gateway with its header": {func(w *harness) {
+			w.env["OPENAI_BASE_URL"], w.env["ONECLAW_MODEL_HEADERS"] = picky(w.t), "x-portkey-provider: openai"
+		}, "model", doctor.VerdictOK, "context 400,000"},
+		"a server without a list": {func(w *harness) {
+			srv := httptest.NewServer(http.NotFoundHandler())
+			w.t.Cleanup(srv.Close)
+			w.env["OPENAI_BASE_URL"] = srv.URL + "/v1"
+		}, "model", doctor.VerdictWarn, "lists no models"},
 		"unknown model":   {func(w *harness) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", doctor.VerdictWarn, "OPENAI_MODEL"},
 		"open to all":     {func(w *harness) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
 		"nobody yet":      {func(w *harness) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
@@ -150,6 +162,22 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// picky starts a gateway that refuses requests without a header of its own, as Portkey does. It returns its address.
+func picky(t testing.TB) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Portkey-Provider") == "" {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"status":"failure","message":"Either x-portkey-config or x-portkey-provider header is required"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"data":[{"id":"gpt-5-mini","context_length":400000},{"id":%q,"context_length":400000}]}`, openai.DefaultModel)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL + "/v1"
 }
 
 // Live A05: An app can be installed with fewer scopes than its manifest asks for.

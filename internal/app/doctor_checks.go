@@ -184,21 +184,25 @@ func (d *checker) checkModel(ctx context.Context) *doctor.Finding {
 	if m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
 		return doctor.Warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
-	offered, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name})
+	through := d.cfg.ModelClient()
+	defer through.CloseIdleConnections()
+	offered, err := openai.ListModels(ctx, openai.Config{BaseURL: m.BaseURL, APIKey: string(m.APIKey), Model: m.Name, HTTPClient: through})
 	var refusal *agent.ModelError
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal) && refusal.Kind == agent.KindAuth:
-		return doctor.Fail("the server refuses the key: check OPENAI_API_KEY: %v", err)
+		return doctor.Fail("the server refuses the key: check OPENAI_API_KEY: %v%s", err, saidBy(err))
+	case refusal != nil && isMissingPage(refusal.Status):
+		return doctor.Warn("the server answers and lists no models, so the rest shows in use: %v%s", err, saidBy(err))
 	case refusal != nil && refusal.Status != 0:
-		return doctor.Warn("the server answers and lists no models, so the rest shows in use: %v", err)
+		return doctor.Fail("the server refuses requests, so no message would be answered: check OPENAI_BASE_URL, and model.headers (ONECLAW_MODEL_HEADERS) if it is a gateway: %v%s", err, saidBy(err))
 	default:
 		return doctor.Fail("the server cannot be reached: check OPENAI_BASE_URL: %v", err)
 	}
 	if !slices.ContainsFunc(offered, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
 		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(offered))
 	}
-	client, err := m.Client(&http.Client{Transport: http.DefaultTransport})
+	client, err := m.Client(through)
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
@@ -210,6 +214,19 @@ func (d *checker) checkModel(ctx context.Context) *doctor.Finding {
 		return doctor.Warn("%s", advice)
 	}
 	return doctor.OK("%s: %s", m.Name, models.DescribeFacts(facts))
+}
+
+// isMissingPage reports whether a status says that a server has no such page, and nothing about other pages.
+func isMissingPage(status int) bool {
+	return slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, status)
+}
+
+// saidBy returns what a server said when it refused to list its models.
+func saidBy(err error) string {
+	if list, ok := errors.AsType[*openai.NoListError](err); ok && list.Said != "" {
+		return fmt.Sprintf(" (it says: %s)", list.Said)
+	}
+	return ""
 }
 
 func (d *checker) checkBrowser(context.Context) *doctor.Finding {

@@ -295,7 +295,8 @@ type setting struct {
 
 // isSecret reports whether a setting may contain a secret, which is masked and may be read from a file.
 func (s setting) isSecret() bool {
-	return s.value.Type() == reflect.TypeFor[redact.Secret]() || s.value.Type() == reflect.TypeFor[database.Address]()
+	kind := s.value.Type()
+	return kind == reflect.TypeFor[redact.Secret]() || kind == reflect.TypeFor[database.Address]() || kind == reflect.TypeFor[models.Headers]()
 }
 
 // Type returns the type of the value.
@@ -351,12 +352,13 @@ func (c Config) CachePath() string { return cmp.Or(c.CacheDir, filepath.Join(c.D
 func (c *Config) secrets() []string {
 	var values []string
 	for _, s := range c.Settings() {
-		// Not all values for MCP servers are secret; c.MCP.Secrets returns those that are.
-		if s.value.Type() != reflect.TypeOf(c.MCP.Servers) {
+		// Not all values for MCP servers, and not all headers, are secret; their Secrets methods return those
+		// that are.
+		if s.value.Type() != reflect.TypeOf(c.MCP.Servers) && s.value.Type() != reflect.TypeFor[models.Headers]() {
 			values = append(values, secretsIn(s.value)...)
 		}
 	}
-	return slices.Concat(values, c.Store.Secrets(), c.MCP.Secrets(), c.addressSecrets())
+	return slices.Concat(values, c.Store.Secrets(), c.MCP.Secrets(), c.Model.Headers.Secrets(), c.addressSecrets())
 }
 
 // Place returns the location of the database.

@@ -24,7 +24,8 @@ func (c *Config) TapPlatforms() {
 
 // ModelClient returns the HTTP client for requests to models.
 func (c Config) ModelClient() *http.Client {
-	client := &http.Client{Transport: models.NewTransport()}
+	// A recording has no headers of the settings, which may be secrets.
+	client := &http.Client{Transport: c.Model.Headers.Transport(c.Model.BaseURL, models.NewTransport())}
 	if c.Taps != nil {
 		client.Transport = c.Taps.Tap(record.ModelService).Transport(client.Transport)
 	}

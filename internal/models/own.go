@@ -27,6 +27,8 @@ type OwnModel struct {
 	// API is chat, responses or messages; if it is empty, the bot chooses. Effort is the reasoning effort.
 	API    string `yaml:"api" env:"ONECLAW_MODEL_API"`
 	Effort string `yaml:"effort" env:"ONECLAW_MODEL_EFFORT"`
+	// Headers are sent with each request to the model's server.
+	Headers Headers `yaml:"headers" env:"ONECLAW_MODEL_HEADERS"`
 	// FirstByteTimeout bounds the wait for the first byte of a reply from any model.
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" env:"ONECLAW_MODEL_FIRST_BYTE_TIMEOUT"`
 }
@@ -36,7 +38,7 @@ func (m OwnModel) Validate() error {
 	if err := (settings.Preset{Type: settings.TypeOpenAI, BaseURL: m.BaseURL, Model: m.Name}).Check(); err != nil {
 		return fmt.Errorf("setting model (OPENAI_BASE_URL, OPENAI_MODEL): %w", err)
 	}
-	return nil
+	return m.Headers.Validate()
 }
 
 // apply applies the settings to a client's configuration.
