@@ -37,6 +37,7 @@ const (
 const (
 	memoryToastGone   = "That has just changed. Please look again."
 	memoryToastFull   = "There is no room for it any more. Forget something else first."
+	memoryToastMany   = "Too much was forgotten today to bring it all back. Tomorrow there is room again; /forget deletes everything."
 	memoryToastDenied = "Only the person who had this saved, or an administrator, can do that."
 )
 
@@ -127,6 +128,8 @@ func (p MemoryPanel) HandlePress(ctx context.Context, press interact.Press) (int
 		return interact.Result{Toast: memoryToastDenied}, nil
 	case errors.Is(err, memory.ErrFull):
 		return interact.Result{Toast: memoryToastFull}, nil
+	case errors.Is(err, memory.ErrTooManyRemoved):
+		return interact.Result{Toast: memoryToastMany}, nil
 	case errors.Is(err, memory.ErrNotFound):
 		toast = memoryToastGone
 	case err != nil:

@@ -31,6 +31,9 @@ var (
 	ErrNotFound = errors.New("memory holds no such note")
 	// ErrDenied is returned to a user who may not change a note of a shared chat.
 	ErrDenied = errors.New("only the author or an administrator may change this note")
+	// ErrTooManyRemoved is returned if so many notes were removed within [UndoTime] that one more could not
+	// be restored beside them.
+	ErrTooManyRemoved = errors.New("too many notes were removed")
 	// ErrInvalid is returned for a note that is empty or too long, or without an owner.
 	ErrInvalid = errors.New("invalid note")
 )
@@ -42,9 +45,10 @@ const (
 	// MaxNotes and MaxText bound the number and the characters of all notes of an owner.
 	MaxNotes = 1_000
 	MaxText  = 200_000
-	// UndoTime is how long a removed note can be restored, and maxRemoved how many can be.
+	// UndoTime is how long a removed note can be restored. At most maxRemoved can be: further removals are
+	// refused, so that nobody can make an earlier one final by many others.
 	UndoTime   = 24 * time.Hour
-	maxRemoved = 20
+	maxRemoved = 200
 	// shortNote is the length up to which only an equal note is a duplicate, not one that contains it.
 	shortNote = 20
 	// maxAttempts bounds the attempts of a write that conflicts with others.
@@ -149,7 +153,19 @@ func (d *document) remove(now time.Time, replacedBy string, is func(Note) bool) 
 // prune drops the removed notes that can no longer be restored.
 func (d *document) prune(now time.Time) {
 	d.Removed = slices.DeleteFunc(d.Removed, func(r removedNote) bool { return now.Sub(r.RemovedAt) >= UndoTime })
-	d.Removed = d.Removed[max(0, len(d.Removed)-maxRemoved):]
+}
+
+// checkRemoved returns [ErrTooManyRemoved] if more notes can be restored than may be.
+func (d *document) checkRemoved(now time.Time) error {
+	d.prune(now)
+	text := 0
+	for _, r := range d.Removed {
+		text += utf8.RuneCountInString(r.Text)
+	}
+	if len(d.Removed) > maxRemoved || text > MaxText {
+		return ErrTooManyRemoved
+	}
+	return nil
 }
 
 // MayChange reports whether a user may change or remove a note: in a shared chat only its author and
@@ -206,6 +222,11 @@ func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text
 			return conflicts
 		})
 		doc.Notes = append(doc.Notes, saved.Note)
+		if len(saved.Replaced) > 0 {
+			if err := doc.checkRemoved(now); err != nil {
+				return err
+			}
+		}
 		return checkLimits(doc.Notes)
 	})
 	return saved, err
@@ -240,6 +261,9 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			return ErrDuplicate
 		}
 		doc.Notes = append(doc.Notes, note)
+		if err := doc.checkRemoved(now); err != nil {
+			return err
+		}
 		return checkLimits(doc.Notes)
 	})
 	return old, err
@@ -256,8 +280,9 @@ func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string
 		if note, err = doc.find(scope, name); err != nil {
 			return err
 		}
-		doc.remove(m.cfg.Now().UTC(), "", func(n Note) bool { return n.ID() == note.ID() })
-		return nil
+		now := m.cfg.Now().UTC()
+		doc.remove(now, "", func(n Note) bool { return n.ID() == note.ID() })
+		return doc.checkRemoved(now)
 	})
 	return note, err
 }

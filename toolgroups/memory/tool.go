@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,15 +34,53 @@ var manifests embed.FS
 
 // Tool returns the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
-	return toolgroups.ReadTool(manifests, "save_memory", toolgroups.TypedHandler(m.handleSave))
+	tool, err := toolgroups.ReadTool(manifests, "save_memory", toolgroups.TypedHandler(m.handleSave))
+	tool.Undo = m.undo
+	return tool, err
 }
 
 // Group returns the group of the tools that change and remove notes.
 func (m *Memory) Group() (toolgroups.Group, error) {
-	return toolgroups.ReadGroup(manifests, "memory", map[string]toolgroups.Handler{
+	group, err := toolgroups.ReadGroup(manifests, "memory", map[string]toolgroups.Handler{
 		"update_memory": toolgroups.TypedHandler(m.handleUpdate),
 		"forget_memory": toolgroups.TypedHandler(m.handleForget),
 	})
+	for i := range group.Tools {
+		group.Tools[i].Undo = m.undo
+	}
+	return group, err
+}
+
+// announceReplaced announces that a new fact has taken the place of a note.
+func announceReplaced(old Note, text string) toolgroups.Announcement {
+	return announceChange(old, fmt.Sprintf("I remember “%s” instead of “%s”.", wording.OneLine(text, maxQuoted), wording.OneLine(old.Text, maxQuoted)))
+}
+
+// announceChange announces that a note was removed. The undo restores it.
+func announceChange(old Note, text string) toolgroups.Announcement {
+	a := toolgroups.Announcement{Text: text, Undo: toolgroups.UndoData(old.ID()), For: UndoTime}
+	if old.Author != "" {
+		a.Quotes = []string{old.Author}
+	}
+	return a
+}
+
+// undo restores the note that an announcement says was removed.
+func (m *Memory) undo(ctx context.Context, scope toolgroups.Scope, data json.RawMessage) error {
+	var id string
+	if err := json.Unmarshal(data, &id); err != nil {
+		return fmt.Errorf("restore a note: %w", err)
+	}
+	switch _, err := m.Restore(ctx, scope, id); {
+	case errors.Is(err, ErrDenied):
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Only the person who had this saved, or an administrator, can do that.")
+	case errors.Is(err, ErrFull):
+		return toolgroups.Errorf(CodeSave, "There is no room for it any more. Forget something else first.")
+	case errors.Is(err, ErrNotFound):
+		return toolgroups.Errorf(CodeNotFound, "It can no longer be brought back.")
+	default:
+		return err
+	}
 }
 
 type saveArgs struct {
@@ -61,7 +100,11 @@ func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveAr
 	if len(saved.Kept) > 0 {
 		text += " It contradicts what others have saved: " + quoteAll(saved.Kept) + ". Only they or an administrator can have that forgotten."
 	}
-	return toolgroups.TextResult("%s Memory before this:\n%s", text, previewOf(saved.Before))
+	res := toolgroups.Result{Text: fmt.Sprintf("%s Memory before this:\n%s", text, previewOf(saved.Before))}
+	for _, old := range saved.Replaced {
+		res.Announced = append(res.Announced, announceReplaced(old, saved.Note.Text))
+	}
+	return res, nil
 }
 
 func quoteAll(notes []Note) string {
@@ -100,7 +143,9 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	return toolgroups.TextResult("Updated. It took the place of %s.", quote(old))
+	return toolgroups.Result{
+		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceReplaced(old, in.Content)},
+	}, nil
 }
 
 type forgetArgs struct {
@@ -115,7 +160,10 @@ func (m *Memory) handleForget(ctx context.Context, call toolgroups.Call, in forg
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	return toolgroups.TextResult("Forgotten: %s. The user can undo this with /memory for a day. It still stands in the conversation where it was said.", quote(note))
+	return toolgroups.Result{
+		Text:      fmt.Sprintf("Forgotten: %s. The user can undo this for a day. It still stands in the conversation where it was said.", quote(note)),
+		Announced: []toolgroups.Announcement{announceChange(note, "I forgot “"+wording.OneLine(note.Text, maxQuoted)+"”.")},
+	}, nil
 }
 
 // notFound returns the error for a note that is not there, with the notes that may be meant.
@@ -150,6 +198,8 @@ func (m *Memory) fault(ctx context.Context, call toolgroups.Call, err error) err
 		return toolgroups.Errorf(CodeDuplicate, "Memory already holds this. Nothing has to be saved.")
 	case errors.Is(err, ErrDenied):
 		return toolgroups.Errorf(toolgroups.CodeDenied, "Nothing was changed: in a shared chat only the person who had it saved, or an administrator, can change this.")
+	case errors.Is(err, ErrTooManyRemoved):
+		return toolgroups.Errorf(CodeSave, "Nothing was changed: more than %d facts were replaced or forgotten within a day, and each can be brought back for a day. Tell the user; tomorrow there is room again.", maxRemoved)
 	case errors.Is(err, ErrFull):
 		return toolgroups.Errorf(CodeSave,
 			"Nothing was saved: memory is full (%d notes, %d characters). Ask the user what may be forgotten.", MaxNotes, MaxText)

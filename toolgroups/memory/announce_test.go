@@ -1,0 +1,102 @@
+package memory_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneclaw/toolgroups"
+)
+
+// result runs a tool and returns its result.
+func (b *bench) result(t *testing.T, scope toolgroups.Scope, tool, arguments string) (toolgroups.Tool, toolgroups.Result, *toolgroups.Error) {
+	t.Helper()
+	group, err := b.Group()
+	save, saveErr := b.Tool()
+	if err != nil || saveErr != nil {
+		t.Fatal(err, saveErr)
+	}
+	all := append(group.Tools, save)
+	one := all[slices.IndexFunc(all, func(one toolgroups.Tool) bool { return one.Name == tool })]
+	res, fault := toolgroups.Run(t.Context(), nil, one, toolgroups.Call{Name: tool, Arguments: []byte(arguments), Scope: scope})
+	return one, res, fault
+}
+
+func TestFactsThatAreReplacedOrForgottenAreAnnouncedAndComeBack(t *testing.T) {
+	for _, c := range []struct {
+		tool, arguments string
+		announced       []string
+	}{
+		{"save_memory", `{"content":"Plays the harp"}`, nil},
+		{"save_memory", `{"content":"User is not vegetarian"}`, []string{"I remember “User is not vegetarian” instead of “User is vegetarian”."}},
+		{"update_memory", `{"memory":"User is vegetarian","content":"Is vegan"}`, []string{"I remember “Is vegan” instead of “User is vegetarian”."}},
+		{"forget_memory", `{"memory":"User is vegetarian"}`, []string{"I forgot “User is vegetarian”."}},
+	} {
+		b := newBench(t, openStore(t))
+		b.save(t, ada, "", "User is vegetarian")
+		tool, res, fault := b.result(t, scopeOf(ada), c.tool, c.arguments)
+		var said []string
+		for _, a := range res.Announced {
+			said = append(said, a.Text)
+		}
+		if diff := cmp.Diff(c.announced, said); diff != "" || fault != nil {
+			t.Errorf("%s(%s): %v %s", c.tool, c.arguments, fault, diff)
+			continue
+		}
+		for _, a := range slices.Concat(res.Announced, res.Announced) { // the second press does no harm
+			if err := tool.Undo(t.Context(), scopeOf(ada), a.Undo); err != nil {
+				t.Error(err)
+			}
+			if notes, _ := b.texts(t, ada); !slices.Equal(notes, []string{"User is vegetarian"}) {
+				t.Errorf("%s(%s): after the undo there are %q", c.tool, c.arguments, notes)
+			}
+		}
+	}
+}
+
+// Many replacements do not make an earlier one final: they are refused, and it can be undone for a day.
+func TestManyReplacementsLeaveTheFirstUndoable(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "User is vegetarian")
+	tool, first, fault := b.result(t, scopeOf(ada), "update_memory", `{"memory":"User is vegetarian","content":"number 0"}`)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	refused := 0
+	for i := range 250 {
+		if _, _, fault := b.result(t, scopeOf(ada), "update_memory", fmt.Sprintf(`{"memory":"number %d","content":"number %d"}`, i, i+1)); fault != nil {
+			refused++
+		}
+	}
+	if refused != 51 {
+		t.Errorf("%d replacements were refused", refused)
+	}
+	if err := tool.Undo(t.Context(), scopeOf(ada), first.Announced[0].Undo); err != nil {
+		t.Error(err)
+	}
+	if notes, _ := b.texts(t, ada); !slices.Contains(notes, "User is vegetarian") {
+		t.Errorf("there are %q", notes)
+	}
+}
+
+func TestOthersDoNotUndoAFactOfASharedChat(t *testing.T) {
+	b := newBench(t, openStore(t))
+	shared := func(user string) toolgroups.Scope {
+		return toolgroups.Scope{User: user, Owner: "fake:g", Role: toolgroups.RoleUser}
+	}
+	if _, _, fault := b.result(t, shared(ada), "save_memory", `{"content":"The key is under the mat"}`); fault != nil {
+		t.Fatal(fault)
+	}
+	tool, res, fault := b.result(t, shared(ada), "forget_memory", `{"memory":"The key is under the mat"}`)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	if err := tool.Undo(t.Context(), shared("fake:other"), res.Announced[0].Undo); err == nil {
+		t.Error("another member has brought it back")
+	}
+	if err := tool.Undo(t.Context(), shared(ada), res.Announced[0].Undo); err != nil {
+		t.Error(err)
+	}
+}
