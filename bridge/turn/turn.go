@@ -228,6 +228,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		}
 		if m.Final {
 			end()
+			m.Text = t.breakSilence(ctx, j, h, m.Text)
 			if missing.firstWasCut || len(h.Staged) == 0 { // otherwise no tool has run
 				m.Text = missing.addNotice(h, t.withSources(ctx, j, h, m.Text))
 			}

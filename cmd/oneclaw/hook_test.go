@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"html"
 	"io"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,11 +14,8 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
-	"oneclaw/bridge/receipts"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
-	"oneclaw/storage"
 )
 
 // hookAddress is where the bot of a test is said to be reached.
@@ -40,8 +35,7 @@ type poster struct {
 	pending []int
 }
 
-// hooking is a model that tells the number of what a webhook brings, and nothing of every
-// fourth; what else it is asked another one answers.
+// hooking is a model that tells the number of what a webhook brings; what else it is asked another one answers.
 func hooking(otherwise openai.Responder) openai.Responder {
 	return openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		_, received, ok := strings.Cut(req.Messages[len(req.Messages)-1].Content, "data from outside ---\n")
@@ -52,14 +46,9 @@ func hooking(otherwise openai.Responder) openai.Responder {
 		if _, err := fmt.Sscanf(received, `{"n":%d}`, &n); err != nil {
 			return openai.Reply{}, err
 		}
-		if silent(n) {
-			return openai.Reply{Text: receipts.Silence}, nil
-		}
 		return openai.Reply{Text: fmt.Sprint("hooked ", n)}, nil
 	})
 }
-
-func silent(n int) bool { return n%4 == 0 }
 
 var hookLinks = regexp.MustCompile(hookAddress + `(/hook/[a-z0-9]+)(/secret/[a-z0-9]+)`)
 
@@ -164,7 +153,7 @@ func (p *poster) answered(bot *process) {
 			seen[hooked(m.Text)] = true
 		}
 		for n := 1; n <= p.posted; n++ {
-			if !silent(n) && !seen[fmt.Sprint("hooked ", n)] {
+			if !seen[fmt.Sprint("hooked ", n)] {
 				return false
 			}
 		}
@@ -188,7 +177,7 @@ func (p *poster) check(t complainer) (marks int) {
 		marked := strings.Contains(answer, chats.RepeatNotice)
 		if n := 0; !marked && unmarked[text] {
 			t.Errorf("%q came twice without a mark", text)
-		} else if _, err := fmt.Sscanf(text, "hooked %d", &n); err != nil || silent(n) {
+		} else if _, err := fmt.Sscanf(text, "hooked %d", &n); err != nil {
 			t.Errorf("a webhook is answered with %q", answer)
 		}
 		if marked {
@@ -198,54 +187,6 @@ func (p *poster) check(t complainer) (marks int) {
 		}
 	}
 	return marks
-}
-
-// deliveredNumber finds a delivery's number in the record of its job or in its receipt.
-var deliveredNumber = regexp.MustCompile(`\{\\*"n\\*":(\d+)\}`)
-
-// checkSilent looks for a receipt of every delivery of which there was nothing to tell. One that
-// is still open is not lost: where a replica has just died, another takes it over.
-func (p *poster) checkSilent(t *testing.T, store storage.KV) {
-	t.Helper()
-	found := map[string]string{}
-	note := func(entry storage.Entry, state string) {
-		links := deliveredNumber.FindSubmatch(entry.Value)
-		if links == nil {
-			t.Fatalf("no delivery in %s: %s", entry.Key, entry.Value)
-		}
-		n := string(links[1])
-		if found[n] != "" {
-			t.Errorf("delivery %s is %s and %s", n, found[n], state)
-		}
-		found[n] = state
-	}
-	for entry, err := range store.List(t.Context(), storage.Range{Prefix: receipts.Prefix}) {
-		var r receipts.Receipt
-		if err == nil {
-			err = json.Unmarshal(entry.Value, &r)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Task != nil && r.Task.Silent {
-			note(entry, "silent")
-		}
-	}
-	for entry, err := range store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(entry.Key, "/hook.") {
-			note(entry, "open")
-		}
-	}
-	for n := 1; n <= p.posted; n++ {
-		if state := found[strconv.Itoa(n)]; silent(n) && state == "" {
-			t.Errorf("delivery %d is neither ended in silence nor open", n)
-		} else if !silent(n) && state == "silent" {
-			t.Errorf("delivery %d ended in silence and has something to tell", n)
-		}
-	}
 }
 
 // TestHooksOfTheProgram posts to the program in every state of a webhook.

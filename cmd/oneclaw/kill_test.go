@@ -234,7 +234,6 @@ func TestKilledInAFlood(t *testing.T) {
 	w.caughtUp(bot, people, said)
 	bot.kill(syscall.SIGTERM)
 	w.read(func(store storage.KV) {
-		hooks.checkSilent(t, store)
 		checkLasting(t, len(people), store)
 		for _, who := range people {
 			facts += checkFacts(t, store, who, w.answers(who))

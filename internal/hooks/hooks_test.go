@@ -69,7 +69,7 @@ func TestADeliveryIsTakenOnceInEveryForm(t *testing.T) {
 				t.Fatalf("%d tasks, want two", len(got))
 			}
 			s := got[0]
-			if s.Chat != (chats.Chat{Platform: "fake", ID: "1"}) || s.User != "1" || !s.Direct || s.Title != "build" || !reflect.DeepEqual(s.Trigger, receipts.Trigger{Hook: "build", Note: "delivery delivery-" + form, Quiet: true}) {
+			if s.Chat != (chats.Chat{Platform: "fake", ID: "1"}) || s.User != "1" || !s.Direct || s.Title != "build" || !reflect.DeepEqual(s.Trigger, receipts.Trigger{Hook: "build", Note: "delivery delivery-" + form}) {
 				t.Errorf("submitted %+v", s)
 			}
 			if !strings.HasPrefix(s.Text, "Tell me which check has failed.\n\n--- received ") || !strings.Contains(s.Text, "data from outside ---\n"+`{"status":"failed"}`+"\n--- end of what was received ") {
