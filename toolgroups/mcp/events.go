@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -33,7 +34,7 @@ func (m *messages) transport(next http.RoundTripper, maxMessage int, fault *mess
 			resp.Header.Set("Content-Type", "application/json")
 			resp.Header.Del("Content-Length")
 			resp.ContentLength = -1
-			resp.Body = &answerReader{body: resp.Body, read: func(data []byte) ([]byte, error) { return m.answerTo(id, data, failed, fault) }}
+			resp.Body = &answerReader{body: resp.Body, read: func(data []byte) ([]byte, error) { return m.answerTo(id, data, failed), nil }}
 		}
 		return resp, nil
 	})
@@ -68,30 +69,30 @@ func (m *messages) noteRequest(req *http.Request) (id int64, isCall bool) {
 
 // answerTo returns the answer to a call in the body of its response. failed is true if the response has the
 // status of an error; such a body need not be a message.
-func (m *messages) answerTo(id int64, data []byte, failed bool, fault *messageFault) ([]byte, error) {
-	if !new(valueCounter).add(data) {
-		return nil, fault.record(errTooMany)
+func (m *messages) answerTo(id int64, data []byte, failed bool) []byte {
+	var fields map[string]json.RawMessage
+	if !hasTooManyMembers(data) {
+		fields = objectFields(data)
 	}
-	fields := objectFields(data)
 	if _, own := answeredID(fields["id"]); !own && isMessage(fields) && fields["error"] != nil && fields["method"] == nil {
 		m.take(id)
-		return encodeAnswer(id, nil, readError(fields["error"])), nil // an error without the id can only belong to this call
+		return encodeAnswer(id, nil, readError(fields["error"])) // an error without the id can only belong to this call
 	}
 	received := m.receive(data)
 	for _, one := range received {
 		if of, ok := answeredID(objectFields(one)["id"]); ok && of == id {
-			return one, nil
+			return one
 		}
 	}
 	switch {
 	case len(received) > 0:
-		return received[0], nil
+		return received[0]
 	case failed:
-		return data, nil
+		return data
 	}
 	return encodeAnswer(id, nil, &jsonrpc.Error{
 		Code: jsonrpc.CodeParseError, Message: "its answer cannot be read, so whether the call had its effect is unknown",
-	}), nil
+	})
 }
 
 // answerReader is a body that is read as a whole and replaced.
@@ -217,9 +218,6 @@ func (r *eventReader) endEvent() error {
 	var received [][]byte
 	switch r.name {
 	case "", "message":
-		if !new(valueCounter).add(r.data) {
-			return r.fault.record(errTooMany)
-		}
 		received = r.messages.receive(r.data)
 	case "endpoint":
 		r.oldSSE = true

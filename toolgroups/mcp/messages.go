@@ -61,7 +61,7 @@ func (m *messages) receive(data []byte) (out [][]byte) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
 	list := []json.RawMessage{data}
 	if len(data) > 0 && data[0] == '[' {
-		if json.Unmarshal(data, &list) != nil {
+		if list = nil; hasTooManyValues(data) || json.Unmarshal(data, &list) != nil {
 			list = nil
 		}
 	}
@@ -79,12 +79,12 @@ func (m *messages) receive(data []byte) (out [][]byte) {
 // prepare returns a message for the library, or nil.
 func (m *messages) prepare(data json.RawMessage) []byte {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil || !isMessage(fields) {
+	if hasTooManyMembers(data) || json.Unmarshal(data, &fields) != nil || !isMessage(fields) {
 		return nil
 	}
 	if method, ok := fields["method"]; ok {
 		id, given := fields["id"]
-		if method[0] != '"' || given && strings.IndexByte(`"-0123456789n`, id[0]) < 0 {
+		if method[0] != '"' || hasTooManyValues(data) || given && strings.IndexByte(`"-0123456789n`, id[0]) < 0 {
 			return nil
 		}
 		if string(method) == elicitMethod {
@@ -101,6 +101,9 @@ func (m *messages) prepare(data json.RawMessage) []byte {
 	}
 	method := m.take(id)
 	if fault, ok := fields["error"]; ok && string(fault) != "null" {
+		if hasTooManyValues(fault) {
+			fault = json.RawMessage(`"an error of too many values"`)
+		}
 		return encodeAnswer(id, nil, readError(fault))
 	}
 	result, ok := fields["result"]
@@ -196,10 +199,15 @@ func prepareResult(method string, raw json.RawMessage) any {
 	switch method {
 	case "tools/call":
 		return packCallResult(raw)
-	case "tools/list":
-		return packTools(raw)
 	case "resources/read":
 		return map[string]any{"contents": []any{map[string]any{"uri": "", "text": strings.ToValidUTF8(string(raw), "\uFFFD")}}}
+	}
+	if hasTooManyValues(raw) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "its answer has too many values"}
+	}
+	switch method {
+	case "tools/list":
+		return packTools(raw)
 	case "initialize":
 		return withoutUnreadable(raw, func() any { return &sdk.InitializeResult{} })
 	case "server/discover":
@@ -232,7 +240,13 @@ func withoutUnreadable(raw json.RawMessage, empty func() any) any {
 
 // packCallResult packs the result of a call. What the library handles itself is left beside it.
 func packCallResult(raw json.RawMessage) any {
-	fields := objectFields(raw)
+	var fields map[string]json.RawMessage
+	if !hasTooManyMembers(raw) {
+		fields = objectFields(raw)
+	}
+	if hasTooManyValues(fields["inputRequests"]) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it asked for too much at once"}
+	}
 	packed := map[string]any{"content": []any{}, "structuredContent": strings.ToValidUTF8(string(raw), "\uFFFD")}
 	for _, name := range []string{"resultType", "inputRequests", "requestState"} {
 		if value, ok := fields[name]; ok {
@@ -301,7 +315,11 @@ func unpackCallResult(res *sdk.CallToolResult) json.RawMessage {
 func unpackResource(res *sdk.ReadResourceResult) (json.RawMessage, error) {
 	var contents []json.RawMessage
 	var pieces []any
-	if len(res.Contents) == 1 {
+	switch {
+	case len(res.Contents) != 1:
+	case hasTooManyValues([]byte(res.Contents[0].Text)):
+		pieces = append(pieces, tooManyText)
+	default:
 		_ = json.Unmarshal(objectFields(json.RawMessage(res.Contents[0].Text))["contents"], &contents)
 	}
 	for _, one := range contents {

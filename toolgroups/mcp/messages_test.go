@@ -302,6 +302,45 @@ func TestAnswersInTheStreamOfEventsAreRead(t *testing.T) {
 	}
 }
 
+// Wherever the values are, they are not decoded, and the connection stays.
+func TestMessagesOfTooManyValuesAreBounded(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("[],", 300_000) + "[]"
+	members := `"a":1`
+	for i := range 3000 {
+		members += fmt.Sprintf(`,"m%d":[]`, i)
+	}
+	for name, tc := range map[string]struct{ answer, want string }{
+		"content":             {result(`{"content":[` + many + `]}`), "[content of more than 200,000 values"},
+		"a piece":             {result(`{"content":[{"type":"json","json":[` + many + `]}]}`), "[content of more than 200,000 values"},
+		"another form":        {result(`{"toolResult":[` + many + `]}`), "[content of more than 200,000 values"},
+		"only a list":         {result(`[` + many + `]`), "[content of more than 200,000 values"},
+		"members of a result": {result(`{` + members + `}`), `{"a":1,"m0":[],"m1":[]`},
+		"an error":            {`{"jsonrpc":"2.0","id":$id,"error":{"code":1,"message":"x","data":[` + many + `]}}`, "an error of too many values"},
+		"questions":           {result(`{"resultType":"input_required","inputRequests":[` + many + `]}`), "it asked for too much at once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(script{"tools/call": {`{"jsonrpc":"2.0","method":"x","params":[` + many + `]}`, tc.answer}})
+			t.Cleanup(srv.Close)
+			for _, path := range []string{"/events", "/json"} {
+				c := discovered(t, mcp.Config{}, mcp.Server{URL: srv.URL + path})
+				res, fault := run(t, t.Context(), c, "x_t", nil, t.TempDir())
+				text := res.Text
+				if fault != nil {
+					text = fault.Message
+				}
+				if !strings.Contains(text, tc.want) || !c.Status()[0].Connected {
+					t.Errorf("%s: got %.200q, %+v", path, text, c.Status()[0].Problem)
+				}
+				must(t, c.Close())
+			}
+		})
+	}
+	c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": scripted(t, script{"tools/list": {result(`{"tools":[` + many + `]}`)}})}})
+	fails(t, c, "x_connect", mcp.CodeUnavailable, "its answer has too many values")
+}
+
 // A server that never ends its list, or loses its place in it, has the tools that it has listed.
 func TestAListThatDoesNotEndIsUsed(t *testing.T) {
 	t.Parallel()

@@ -48,14 +48,23 @@ type callResult struct {
 	isError    bool
 }
 
+// tooManyText stands for what has too many values to be decoded.
+const tooManyText = "[content of more than 200,000 values, which is not shown]"
+
 // readResult reads a result in the form of any version of the protocol, and others that mean the same.
 func readResult(raw json.RawMessage) callResult {
+	if hasTooManyMembers(raw) {
+		return callResult{structured: valueOf(raw)}
+	}
 	fields := objectFields(raw)
 	if fields == nil {
 		return callResult{structured: valueOf(raw)}
 	}
 	r := callResult{structured: valueOf(fields["structuredContent"]), isError: isTruth(fields["isError"], "true")}
 	content, hasContent := fields["content"]
+	if hasTooManyValues(content) {
+		content, _ = json.Marshal(tooManyText) // a text always encodes
+	}
 	if json.Unmarshal(content, &r.content) != nil && hasContent {
 		r.content = []json.RawMessage{content}
 	}
@@ -80,6 +89,9 @@ func readResult(raw json.RawMessage) callResult {
 
 // valueOf decodes JSON and keeps numbers as they are written; nil if it is missing or no JSON.
 func valueOf(raw json.RawMessage) any {
+	if hasTooManyValues(raw) {
+		return tooManyText
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
@@ -199,7 +211,7 @@ func (a *resultBuilder) addStructured(v any) {
 		return
 	}
 	v = a.saveDataInValue(v)
-	if text, ok := v.(string); ok && len(a.texts) == 0 {
+	if text, ok := v.(string); ok && (len(a.texts) == 0 || text == tooManyText) {
 		a.texts = append(a.texts, text)
 		return
 	}

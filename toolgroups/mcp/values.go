@@ -1,43 +1,50 @@
 package mcp
 
 import (
-	"errors"
-	"strings"
+	"math"
 	"sync/atomic"
 )
 
-// maxValues bounds the JSON values in a message. Each takes some hundred bytes when decoded, however
-// short it is: 16 MiB of "[]," take a gigabyte.
-const maxValues = 200_000
+const (
+	// maxValues bounds the JSON values that are decoded at once. Each takes some hundred bytes, however
+	// short it is: 16 MiB of "[]," take a gigabyte.
+	maxValues = 200_000
+	// maxMembers bounds the members of an object whose values are not decoded with it.
+	maxMembers = 1000
+)
 
-// errTooMany is returned for a message above that limit.
-var errTooMany = errors.New("a message from the server has too many values")
+// hasTooManyValues reports whether JSON has more values than may be decoded.
+func hasTooManyValues(data []byte) bool { return countValues(data, math.MaxInt) > maxValues }
 
-// valueCounter counts the JSON values in a message.
-type valueCounter struct {
-	values   int
-	inString bool
-	escaped  bool
-}
+// hasTooManyMembers reports whether an object has more members than may be decoded.
+func hasTooManyMembers(data []byte) bool { return countValues(data, 1) > maxMembers }
 
-// add counts the values in data, and reports whether their number is within the limit.
-func (d *valueCounter) add(data []byte) bool {
+// countValues counts the values in JSON down to a depth, roughly and at most to a bound.
+func countValues(data []byte, within int) (values int) {
+	depth, inString, escaped := 0, false, false
 	for _, c := range data {
 		switch {
-		case d.escaped:
-			d.escaped = false
-		case d.inString && c == '\\':
-			d.escaped = true
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
 		case c == '"':
-			d.inString = !d.inString
-		case !d.inString && strings.IndexByte(",[{", c) >= 0:
-			d.values++
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth <= within {
+				values++
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == ',' && depth <= within:
+			values++
 		}
-		if d.values > maxValues {
-			return false
+		if values > maxValues {
+			break
 		}
 	}
-	return true
+	return values
 }
 
 // messageFault records why a message was refused, which the library does not report.
