@@ -191,7 +191,7 @@ func (x *excerpt) buildReport(t task, format office.Format) report {
 	b.WriteString(head + "\n")
 	if len(x.sections) == 0 {
 		if x.want.all {
-			return report{Text: head + "\n\n[It holds no text. Pictures in it are not read.]"}
+			return report{Text: head + "\n\n[It holds no text. Pictures in it, headers and footers are not read.]"}
 		}
 		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is no such part of '%s', which has %s. Read it without 'part' for an outline.",
 			t.Name, wording.Plural(x.partCount, format.Part, format.Part+"s"))}
