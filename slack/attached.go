@@ -81,6 +81,16 @@ func completeFiles(ctx context.Context, files []attachedFile, info func(ctx cont
 	return files
 }
 
+// fileIDs returns the ids of the files that the message still has.
+func (m *message) fileIDs() (ids []string) {
+	for _, f := range m.Files {
+		if f.Mode != "tombstone" {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids
+}
+
 // attached returns the files of a message that can be fetched, and texts about what cannot be read of it.
 func (m *message) attached() ([]chats.Attachment, []string) {
 	list, skipped := convertFiles(m.Files)

@@ -133,6 +133,29 @@ func TestWhatProgramsSayTwiceIsReadOnce(t *testing.T) {
 	}
 }
 
+func TestAnEditSaysWhichFilesAreLeft(t *testing.T) {
+	t.Parallel()
+	r := offline(t)
+	file := func(id, mode string) string {
+		return `{"id":"` + id + `","name":"` + id + `","mode":"` + mode + `","url_private":"https://files.slack.com/` + id + `"}`
+	}
+	with := func(files string) string {
+		return `{"type":"message","subtype":"file_share","user":"U1","text":"sum","ts":"1.000002","files":[` + files + `]}`
+	}
+	before := with(file("F1", "hosted") + "," + file("F2", "hosted"))
+	for after, want := range map[string]int{before: -1, with(file("F1", "hosted") + "," + file("F2", "tombstone")): 1} {
+		event := `{"type":"message","subtype":"message_changed","channel_type":"im","channel":"D1","ts":"1.000009","message":` + after + `,"previous_message":` + before + `}`
+		got, err := me.decode(kindEvent, wrap(t, []byte(event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := r.convert(t.Context(), got.event)
+		if err != nil || (m == nil) != (want < 0) || m != nil && (m.Kind != chats.KindEdit || len(m.Files) != want) {
+			t.Errorf("got %+v, %v", m, err)
+		}
+	}
+}
+
 // A person pastes a table into a message that waits already, or changes one.
 func TestAnEditOfATableIsAnEdit(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -307,7 +308,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	if m == nil || before == nil || !isUserSubtype(m.Subtype) {
 		return nil, nil
 	}
-	same := m.Text == before.Text && m.content(maxContent) == before.content(maxContent)
+	same := m.Text == before.Text && m.content(maxContent) == before.content(maxContent) && slices.Equal(m.fileIDs(), before.fileIDs())
 	if same && !addsQuote(before.Attachments, m.Attachments) {
 		return nil, nil
 	}
@@ -327,6 +328,8 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	}
 	// If the message was for the bot, it has a job and its names are cached.
 	r.fillNames(e, m, msg, r.knownName)
+	m.Files = r.api.completeFiles(ctx, m.Files)
+	msg.Files, msg.Skipped = m.attached()
 	msg.Kind = chats.KindEdit
 	return msg, nil
 }

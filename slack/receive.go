@@ -190,14 +190,11 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	if err := r.deliver(ctx, msg); err != nil {
 		return reply, err
 	}
-	edit := *msg
-	edit.Kind = chats.KindEdit
-	switch {
-	case in.isAddedMention(msg):
-		edit.Files, edit.Skipped = nil, nil // the reply had them already
-	case !r.completesMention(in.event, msg):
+	if !in.isAddedMention(msg) && !r.completesMention(in.event, msg) {
 		return reply, nil
 	}
+	edit := *msg
+	edit.Kind = chats.KindEdit
 	return reply, r.deliver(ctx, &edit)
 }
 

@@ -90,6 +90,7 @@ var (
 	_ chats.WaitIndicator   = (*Platform)(nil)
 	_ chats.EphemeralSender = (*Platform)(nil)
 	_ chats.FileFetcher     = (*Platform)(nil)
+	_ chats.FileEditor      = (*Platform)(nil)
 	_ chats.ThreadReader    = (*Platform)(nil)
 	_ chats.UserNamer       = (*Platform)(nil)
 	_ chats.FileSender      = (*Platform)(nil)
@@ -158,6 +159,10 @@ func (p *Platform) Name() string { return Name }
 
 // RepliesInThreads implements [chats.ThreadReplier].
 func (p *Platform) RepliesInThreads() {}
+
+// EditsFiles implements [chats.FileEditor]: people can remove a file from a message, and the event of a mention
+// may lack the files of its message.
+func (p *Platform) EditsFiles() {}
 
 // CommandPrefix implements [chats.CommandPrefixer]: Slack does not deliver texts that begin with a
 // slash, and rejects unknown commands.
