@@ -156,6 +156,8 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		return in.insertUnclaimed(ctx, j)
 	case m.Kind == chats.KindEdit:
 		return in.editHandler.handleEdit(ctx, j)
+	case m.Kind == chats.KindDelete:
+		return in.editHandler.handleDelete(ctx, j)
 	}
 	if outbox.DeliveryOf(j).RepliesTo == "" {
 		answers, err := in.elicitation.AnsweredCard(ctx, m)
@@ -224,7 +226,7 @@ func (d *delayTracker) recordNotice(chat chats.Chat) { d.lastNotice.Put(chat, d.
 // insertUnclaimed stores a message for the process that owns its chat.
 func (in *intake) insertUnclaimed(ctx context.Context, j *queue.Run) error {
 	switch {
-	case j.Message.Kind == chats.KindEdit:
+	case j.Message.Kind == chats.KindEdit, j.Message.Kind == chats.KindDelete:
 		return in.editHandler.insertUnclaimed(ctx, j)
 	case in.workers.Placement(j).FromUser && in.people.Role(j.Message.SenderID()) == toolgroups.RoleStranger:
 		return in.handleStranger(ctx, j)

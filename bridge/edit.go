@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -45,6 +46,21 @@ func (e *editHandler) handleEdit(ctx context.Context, amendment *queue.Run) erro
 		return err
 	}
 	return e.jobs.Discard(ctx, amendment)
+}
+
+// handleDelete ends the turn of a message that its sender has deleted, whether it runs or waits. A message that
+// joined another's turn stays there: the rest of that turn still needs its answer.
+func (e *editHandler) handleDelete(ctx context.Context, deletion *queue.Run) error {
+	gone := deletion.Message
+	gone.Kind = chats.KindText
+	known, err := e.jobs.Find(ctx, queue.KeyOf(gone))
+	if err != nil && !queue.IsDamaged(err) {
+		return err
+	}
+	if known != nil && known.Message.User == gone.User && known.JoinedTo == "" {
+		e.queue.InterruptJob(e.queue.CurrentChat(gone.Chat), queue.KeyOf(gone), conversation.ErrStopped)
+	}
+	return e.jobs.Discard(ctx, deletion)
 }
 
 // replaceWaiting replaces a waiting message by an edited copy. waits reports whether the message still

@@ -129,6 +129,7 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 	return map[chats.Kind]worker{
 		chats.KindText:          &messageWorker{message, b.turns, b.gate, b.commands, b.announcer},
 		chats.KindEdit:          &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
+		chats.KindDelete:        &editWorker{jobPolicy{fromPlatform: true}, b.editHandler, b.completer}, // while unclaimed
 		kindNotice:              &noticeWorker{jobPolicy{Placement: queue.Placement{FromUser: true}, public: true, explainable: true}, b.newNoticeAnswerer(), b.gate},
 		kindReply:               &replyWorker{jobPolicy{Placement: queue.Placement{SubQueue: press.SubQueue, Barrier: true, FromUser: true, SurvivesStop: true}}, b.elicitation},
 		kindCommand:             command(jobPolicy{Placement: queue.Placement{Yields: true}}),

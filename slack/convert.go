@@ -160,6 +160,8 @@ func isUserSubtype(subtype string) bool {
 func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error) {
 	m := e.subject()
 	switch {
+	case e.isDeletion():
+		return r.convertDeletion(ctx, e), nil
 	case r.self.isAuthor(m.User, m.BotID):
 		if m.ThreadTS != "" {
 			r.join(ctx, e.chat(m), m.ParentUserID)
@@ -332,6 +334,26 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	msg.Files, msg.Skipped = m.attached()
 	msg.Kind = chats.KindEdit
 	return msg, nil
+}
+
+// isDeletion reports whether the event says that a message was deleted. Of one with replies, a tombstone is
+// left.
+func (e *event) isDeletion() bool {
+	return e.Subtype == "message_deleted" || e.Subtype == "message_changed" && e.Message != nil && e.Message.Subtype == "tombstone"
+}
+
+// convertDeletion converts the deletion of a person's message, where the bot takes part.
+func (r *receiver) convertDeletion(ctx context.Context, e *event) *chats.Message {
+	gone := e.PreviousMessage
+	if gone == nil || !gone.isFromPerson() || !r.serves(e.Channel, e.isDirect()) {
+		return nil
+	}
+	msg, _ := r.compose(ctx, e, gone)
+	if known, _ := r.knownThread(ctx, msg.Chat); !e.isDirect() && !known.joined {
+		return nil
+	}
+	msg.Kind, msg.Text = chats.KindDelete, ""
+	return msg
 }
 
 // convertCommand converts a slash command to a message, or returns a reply to its user.

@@ -73,3 +73,31 @@ func TestAMentionIsReadAgainOnlyIfItComesFirst(t *testing.T) {
 		}
 	})
 }
+
+func TestADeletedQuestionIsReported(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	root := f.say(f.channel, "<@U0BOT> one", nil)
+	reply := f.say(f.channel, "two", &emulator.SayOptions{Thread: root.TS})
+	aside := f.say(f.channel, "lunch?", nil)
+	f.acked(root, reply, aside)
+	before := len(f.in.all())
+	for _, ts := range []string{reply.TS, aside.TS, root.TS} {
+		sent, err := f.Delete(f.channel, ts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(sent)
+	}
+	tombstone := `{"type":"message","subtype":"message_changed","channel":"C1","ts":"1700000009.000100","message":{"subtype":"tombstone","user":"USLACKBOT","ts":"` + root.TS + `"},
+		"previous_message":{"type":"message","user":"U1","text":"<@U0BOT> one","ts":"` + root.TS + `","thread_ts":"` + root.TS + `"}}`
+	f.acked(f.SendEvent("", json.RawMessage(tombstone)))
+	var got []string
+	for _, m := range f.in.all()[before:] {
+		got = append(got, string(m.Kind)+" "+m.ID+" "+m.Chat.Thread+" "+m.User+m.Text)
+	}
+	of := func(ts string) string { return "delete " + ts + " " + root.TS + " " + f.user }
+	if diff := cmp.Diff([]string{of(reply.TS), of(root.TS), of(root.TS)}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -160,7 +160,7 @@ func ephemeralResponse(text string) map[string]string {
 func (r *receiver) accept(ctx context.Context, in intake) (reply string, err error) {
 	var msg *chats.Message
 	defer func() {
-		if err != nil && ctx.Err() == nil && (msg == nil || msg.Kind != chats.KindEdit) { // no fetch would find an edit
+		if err != nil && ctx.Err() == nil && (msg == nil || msg.Kind != chats.KindEdit && msg.Kind != chats.KindDelete) { // no fetch would find these
 			r.recordMissed(in)
 		}
 	}()

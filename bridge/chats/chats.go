@@ -57,6 +57,9 @@ const (
 	KindText Kind = "text"
 	// KindEdit is a new text for an earlier message with the same ID.
 	KindEdit Kind = "edit"
+	// KindDelete is the deletion of an earlier message with the same ID. A turn of the message that is not over
+	// ends without an answer.
+	KindDelete Kind = "delete"
 	// KindPress is the press of a button under one of the bot's messages.
 	KindPress Kind = "press"
 	// KindAmbient is a message, or an edit of one, that is not addressed to the bot, in a chat where an
