@@ -85,6 +85,7 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 					return fmt.Errorf("accept messages in %s: %w", chat, err)
 				}
 				defer release()
+				b.reach.onMessage(ctx, chat)
 				for _, m := range byChat[chat] {
 					if err := in.accept(ctx, in.inserter.newJob(m, token)); err != nil {
 						return fmt.Errorf("accept message %s in %s: %w", m.ID, chat, err)

@@ -71,6 +71,7 @@ type Bridge struct {
 	announcer     *announcer
 	interrupter   *interrupter
 	mover         *mover
+	reach         *reach
 	executor      *executor
 	suspender     *suspender
 	completer     *completer
@@ -374,4 +375,7 @@ func (b *Bridge) Readiness() error {
 	return b.Health()
 }
 
-var _ chats.Inbox = (*Bridge)(nil)
+var (
+	_ chats.Inbox           = (*Bridge)(nil)
+	_ chats.MembershipInbox = (*Bridge)(nil)
+)

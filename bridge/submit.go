@@ -53,6 +53,8 @@ type TaskResult struct {
 	Refused bool
 	// Silent says that the task ended without an answer because it had nothing to report.
 	Silent bool
+	// Paused says that the task did not run, because the chat takes no messages from the bot.
+	Paused bool
 	// State is the final state of the task's job.
 	State receipts.State
 }
@@ -104,6 +106,9 @@ func heading(s Submission) string {
 // answer returns the answer of a task; none if the agent says that there is nothing to report. Files
 // that the tools of the task made are sent in any case.
 func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
+	if paused, err := w.pauses(ctx, j); paused || err != nil {
+		return "", err
+	}
 	text, err := w.turns.Answer(ctx, j)
 	if err != nil || outbox.DeliveryOf(j).Parts != nil || !turn.TaskOf(j).IsSilence(text) {
 		return text, err
@@ -116,13 +121,27 @@ func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return "", nil
 }
 
+// pauses ends a task whose chat takes no messages, and reports whether it did. A task that has begun goes on.
+func (w *taskWorker) pauses(ctx context.Context, j *queue.Run) (bool, error) {
+	if !j.Unstarted || outbox.DeliveryOf(j).Parts != nil {
+		return false, nil
+	}
+	paused, err := w.reach.isPaused(ctx, j.Message.Chat)
+	if paused {
+		ended := *turn.TaskOf(j)
+		ended.Paused = true
+		j.Args, outbox.DeliveryOf(j).Parts = &ended, []receipts.Part{}
+	}
+	return paused, err
+}
+
 // finish reports the result of a task before its job is closed. After a crash it may report it again.
 func (w *taskWorker) finish(ctx context.Context, j *queue.Run) error {
 	if err := w.messageWorker.finish(ctx, j); err != nil || w.onDone == nil {
 		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, outbox.DeliveryOf(j).DeadLetter), Refused: turn.WorkOf(j).Refused, State: j.State}
-	r.Silent = turn.TaskOf(j).Silent
+	r.Silent, r.Paused = turn.TaskOf(j).Silent, turn.TaskOf(j).Paused
 	if j.State != receipts.Revoked {
 		r.Session = conversation.TaskLog(j.Origin(), r.Key)
 	}

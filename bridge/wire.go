@@ -47,10 +47,11 @@ func (b *Bridge) wireQueue() {
 	})
 	b.jobs = queue.Store{Store: cfg.Store, Base: new(atomic.Int64), LeaseToken: b.leases.Token, Fence: b.leases.Fence, NewData: b.workers.newData}
 	b.queue = queue.New(queue.Config{Workers: b.workers, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
+	b.reach = &reach{store: b.store, report: cfg.Hooks.Report, now: cfg.Now, log: b.log, silent: cache.New[string, bool](maxSilent)}
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Platforms: b.platforms, OwnsSafely: b.leases.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Tracer: cfg.Hooks.Tracer, Measure: cfg.Hooks.Measure,
 		Log: b.log, Now: cfg.Now, Jobs: b.jobs, DeadLetters: b.deadLetters, DataDir: cfg.DataDir,
-		AnswerLimits: cfg.Limits.AnswerLimits, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.queue,
+		AnswerLimits: cfg.Limits.AnswerLimits, MaxSends: cfg.Limits.MaxTurns, MaxRetry: cfg.Limits.RetryFor, Secrets: b.commands, Queue: b.queue, OnUnreachable: b.reach.onRefused,
 	})
 	b.reactions = outbox.NewReactionTracker(outbox.ReactionTrackerConfig{
 		Platforms: b.platforms, Owns: b.leases.Owns, Log: b.log, Store: b.store, Jobs: b.jobs, Sender: b.sender, Queue: b.queue,

@@ -186,7 +186,7 @@ func (r *receiver) deliver(ctx context.Context, d *decoder, raws []json.RawMessa
 		return last, known, err
 	}
 	r.seenTexts.remember(events)
-	return last, known, nil
+	return last, known, r.acceptMemberships(ctx, raws)
 }
 
 func (r *receiver) poll(ctx context.Context) ([]json.RawMessage, error) {

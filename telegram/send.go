@@ -169,6 +169,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 		out.Outcome, out.Outage = chats.Later, true
 	default:
 		out.Outcome = outcome(ce)
+		out.Unreachable = out.Outcome == chats.Refused && isUnreachable(ce)
 		out.ContentRefused = out.Outcome == chats.Refused && isAboutContent(ce)
 		out.Outage = out.Outcome == chats.Later && ce.code != http.StatusTooManyRequests
 	}
@@ -181,6 +182,11 @@ var aboutDestination = []string{
 	"chat not found", "group is deactivated", "group chat was", "peer_id_invalid", "channel_private", "user_is_blocked", "input_user_deactivated",
 	"rights", "write_forbidden", "chat_admin_required", "_forbidden", "chat_restricted", "thread not found", "topic", "monoforum", "message to edit not found",
 	"message can't be edited", "message_id_invalid", "message identifier", "there is no text in the message",
+}
+
+// isUnreachable reports whether Telegram refused a message because the bot is blocked in a chat, or not in it.
+func isUnreachable(ce *callError) bool {
+	return ce.fromTelegram && (ce.code == http.StatusForbidden || ce.code == http.StatusBadRequest && strings.Contains(ce.description, "chat not found"))
 }
 
 // isAboutContent reports whether Telegram refused what was sent, not where it was sent.

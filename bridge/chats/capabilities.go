@@ -187,6 +187,12 @@ type AmbientInbox interface {
 	WantsAmbient(chat Chat) bool
 }
 
+// MembershipInbox is an [Inbox] that is told where the bot is blocked or removed.
+type MembershipInbox interface {
+	// SetMember reports whether a chat takes messages from the bot. After an error it is called again.
+	SetMember(ctx context.Context, chat Chat, member bool) error
+}
+
 // CommandInbox is an [Inbox] that knows its commands, for platforms without slash commands.
 type CommandInbox interface {
 	// Command returns the command with the given name, including hidden ones; false if there is none that users

@@ -285,6 +285,9 @@ type SendError struct {
 	// ContentRefused is set, with Refused, if the platform refused what was sent, such as its formatting, its
 	// length or its buttons: another form of the message may be accepted.
 	ContentRefused bool
+	// Unreachable is set, with Refused, if the chat takes no message from the bot: the bot is blocked there, or was
+	// removed.
+	Unreachable bool
 	// MessageRemains is set, with Refused, if the message to be edited still exists unchanged but can no
 	// longer be edited.
 	MessageRemains bool

@@ -77,6 +77,8 @@ type SenderConfig struct {
 	MaxSends int
 	Secrets  Secrets
 	Queue    Queue
+	// OnUnreachable is called if a chat takes no message from the bot; nil for nothing.
+	OnUnreachable func(ctx context.Context, chat chats.Chat)
 }
 
 // DeadLetterStore stores dead letters.
@@ -315,6 +317,9 @@ func (s *Sender) recordFailure(ctx context.Context, j *queue.Run, p *receipts.Pa
 	switch failure.Outcome {
 	case chats.Refused:
 		what = queue.MeasuredRefused
+		if failure.Unreachable && s.cfg.OnUnreachable != nil {
+			s.cfg.OnUnreachable(ctx, Address(j).Chat)
+		}
 		s.replaceRefused(j, p, failure)
 	case chats.Later:
 		// This attempt did not arrive; Repeat remembers an earlier one that may have arrived.

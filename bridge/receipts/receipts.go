@@ -108,6 +108,8 @@ type Task struct {
 	Model  string   `json:"model,omitempty"`
 	// Silent says that the task ended without an answer.
 	Silent bool `json:"silent,omitempty"`
+	// Paused says that the task did not run, because its chat takes no messages from the bot.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Trigger is the origin of a task.

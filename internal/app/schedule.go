@@ -40,6 +40,8 @@ func taskReporter(s *schedule.Schedule) func(context.Context, bridge.TaskResult)
 		switch {
 		case r.State == receipts.Revoked:
 			outcome.Fault = "its author may not talk to the bot any more"
+		case r.Paused:
+			outcome.Fault = "did not run: the bot is blocked in the chat, or was removed from it"
 		case r.Refused:
 			outcome.Fault = "no budget was left"
 		case r.Incident != "":
