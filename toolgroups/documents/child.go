@@ -47,6 +47,62 @@ type task struct {
 type report struct {
 	Text string `json:"text"`
 	Code string `json:"code,omitempty"`
+	// Mail is true for a mail. Files are the names of files whose content follows, in messages of piece.
+	Mail  bool     `json:"mail,omitempty"`
+	Files []string `json:"files,omitempty"`
+	kept  []keptFile
+}
+
+// piece is a part of a file that follows a report. The last one of a file has More unset.
+type piece struct {
+	Data []byte `json:"data"`
+	More bool   `json:"more,omitempty"`
+}
+
+// maxPiece bounds the data of a piece, in bytes.
+const maxPiece = 1 << 20
+
+// send sends the report and the files behind it.
+func (r report) send(parent *sandbox.Conn) error {
+	for _, f := range r.kept {
+		r.Files = append(r.Files, f.name)
+	}
+	if err := parent.Send(r); err != nil {
+		return err
+	}
+	for _, f := range r.kept {
+		for data := f.data; ; data = data[maxPiece:] {
+			more := len(data) > maxPiece
+			if err := parent.Send(piece{data[:min(len(data), maxPiece)], more}); err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// receiveFiles receives the files that follow a report.
+func receiveFiles(child *sandbox.Process, names []string) ([]keptFile, error) {
+	var out []keptFile
+	size := 0
+	for _, name := range names {
+		f := keptFile{name: name}
+		for p := (piece{More: true}); p.More; {
+			p = piece{}
+			if err := child.Receive(&p); err != nil {
+				return nil, err
+			}
+			if size += len(p.Data); size > maxKept {
+				return nil, errors.New("documents: the files are larger than allowed")
+			}
+			f.data = append(f.data, p.Data...)
+		}
+		out = append(out, f)
+	}
+	return out, nil
 }
 
 // Serve reads one document for the parent process. It reads the request from in and writes the
@@ -67,7 +123,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	return parent.Send(t.answer(ctx, file, info.Size()))
+	return t.answer(ctx, file, info.Size()).send(parent)
 }
 
 // errorReport returns an error about the document.
@@ -93,5 +149,7 @@ func (t task) answer(ctx context.Context, file io.ReaderAt, size int64) report {
 		x.readError = err.Error()
 	}
 	x.timedOut = ctx.Err() != nil
-	return x.buildReport(t, format)
+	r := x.buildReport(t, format)
+	r.Mail, r.kept = format.Name == "mail", x.kept
+	return r
 }

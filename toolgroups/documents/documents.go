@@ -8,6 +8,7 @@
 package documents
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"embed"
@@ -22,6 +23,7 @@ import (
 	"oneclaw/internal/markdown"
 	"oneclaw/internal/named"
 	"oneclaw/internal/sandbox"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -107,6 +109,10 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 	t.Name = files.SingleLine(path.Base(rel))
 	var r report
 	err = errors.Join(child.Send(t), child.Receive(&r))
+	var kept []keptFile
+	if err == nil {
+		kept, err = receiveFiles(child, r.Files)
+	}
 	exit := child.End()
 	switch {
 	case ctx.Err() != nil:
@@ -118,7 +124,35 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 	case r.Code != "":
 		return toolgroups.Result{}, toolgroups.Errorf(r.Code, "%s", r.Text)
 	}
-	return toolgroups.Result{Text: r.Text}, nil
+	res := toolgroups.Result{Text: r.Text}
+	if r.Mail {
+		res.Origin = toolgroups.OriginMail
+	}
+	for i, f := range kept {
+		to := path.Join("mail-attachments", strings.TrimSuffix(path.Base(rel), path.Ext(rel)), wording.SafeFileName(f.name, i+1))
+		if to, err = files.Save(call.Scope, freeCopy(call.Scope, to, f.data), f.data); err != nil {
+			return toolgroups.Result{}, files.ToolError(f.name, err, maxFileSize, CodeDocument)
+		}
+		res.Text += fmt.Sprintf("\n[Saved: %s]", to)
+	}
+	return res, nil
+}
+
+// freeCopy returns the first of name, name-2, name-3 and so on that no file has, or one with this content.
+func freeCopy(scope toolgroups.Scope, name string, data []byte) string {
+	ext := path.Ext(name)
+	for n, free := 2, name; ; n++ {
+		f, _, size, err := files.Open(scope, free, math.MaxInt64)
+		if err != nil {
+			return free
+		}
+		old, err := io.ReadAll(io.LimitReader(f, size))
+		_ = f.Close() // it is only read
+		if err == nil && bytes.Equal(old, data) {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
+	}
 }
 
 type writeArgs struct {

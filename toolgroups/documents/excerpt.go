@@ -45,6 +45,8 @@ type excerpt struct {
 	shortened    bool   // set if the first block was cut
 	timedOut     bool   // set if time ran out
 	readError    string // error at which reading stopped
+	kept         []keptFile
+	keptBytes    int
 }
 
 // outlineEntry is a heading or a part in an outline.
@@ -81,6 +83,24 @@ func (x *excerpt) Begin(p office.Part) bool {
 		x.sections = append(x.sections, &section{part: p})
 	}
 	return x.partSelected
+}
+
+// keptFile is a file that the document carries.
+type keptFile struct {
+	name string
+	data []byte
+}
+
+// maxKept bounds the files of one result, in bytes.
+const maxKept = 24 << 20
+
+// Keep keeps a file whose part the call names.
+func (x *excerpt) Keep(p office.Part, name string, data []byte) {
+	if x.want.all || !x.want.includesPart(p) || x.keptBytes+len(data) > maxKept {
+		return
+	}
+	x.keptBytes += len(data)
+	x.kept = append(x.kept, keptFile{name, data})
 }
 
 // addToOutline adds an entry to the outline unless that is full. It returns the entry.

@@ -165,7 +165,7 @@ func (t task) find(ctx context.Context, file io.ReaderAt, size int64) report {
 	case err != nil && !errors.Is(err, ctx.Err()):
 		fmt.Fprintf(&b, "\n[The rest was not looked at: the file %s.]", err)
 	}
-	return report{Text: b.String()}
+	return report{Text: b.String(), Mail: format.Name == "mail"}
 }
 
 // location describes the location of a hit.

@@ -41,7 +41,7 @@ func TestWhatIsInFrontOfTheDamageIsShown(t *testing.T) {
 	text := "one\ntwo\n" + strings.Repeat("x", 9<<20)
 	got := task{Name: "x.csv"}.answer(t.Context(), strings.NewReader(text), int64(len(text)))
 	if got.Code != "" || !strings.Contains(got.Text, "| 2 | two |") || !strings.Contains(got.Text, "[The rest is missing: the file holds an element of more than the limit") {
-		t.Errorf("got %.300q", got)
+		t.Errorf("got %.300q", got.Text)
 	}
 }
 

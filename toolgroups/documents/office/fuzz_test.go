@@ -73,6 +73,14 @@ func FuzzRTF(f *testing.F) {
 		`{\stylesheet{\s1 heading 1;}}\s1 a\par{\field{\*\fldinst HYPERLINK "x"}{\fldrslt y}}{\listtext 1.\tab}z\par}`)
 }
 
+func FuzzMail(f *testing.F) {
+	fuzz(f, "x.eml", func(inner string) []byte {
+		return []byte("From: a@b.c\nSubject: x\nDate: now\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" + inner)
+	},
+		"Content-Type: text/html; charset=x\nContent-Transfer-Encoding: base64\n\nPGI+eDwvYj4=\n--b\nContent-Type: message/rfc822\n\nFrom: a\nTo: b\nSubject: =?x?B?/w==?=\n\ny\n--b--",
+		"Content-Type: multipart/alternative; boundary=c\n\n--c\n\nplain\n--c\nContent-Type: text/html\nContent-Disposition: attachment; filename=a.csv\n\na;b\n--c--\n--b--")
+}
+
 func FuzzText(f *testing.F) {
 	for _, name := range []string{"x.csv", "x.tsv", "x.html", "x.txt"} {
 		f.Add(name, "a;b\n\"c\n;d\"\n\xff\xfe<p>")

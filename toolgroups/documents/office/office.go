@@ -1,5 +1,5 @@
-// Package office reads office files (DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, RTF, CSV, HTML and
-// text) as Markdown, in parts (pages, sheets, slides, chapters) and blocks (paragraphs, rows,
+// Package office reads office files (DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, RTF, CSV, HTML, mails
+// and text) as Markdown, in parts (pages, sheets, slides, chapters) and blocks (paragraphs, rows,
 // lines), as a stream, so that little of a file is in memory.
 //
 // It follows and runs nothing in a file: no link, macro or formula; a cell shows its saved
@@ -38,6 +38,7 @@ var (
 	csvFormat    = Format{"CSV table", "table", "row"}
 	htmlFormat   = Format{"HTML page", "page", "paragraph"}
 	textFormat   = Format{"text", "text", "line"}
+	mailFormat   = Format{"mail", "part", "paragraph"}
 )
 
 // Part is a page, a sheet, a slide or a chapter.
@@ -145,6 +146,9 @@ func read(file io.ReaderAt, size int64, name string, out *emitter) (Format, erro
 	case isArchive(extension):
 		return Format{}, errDamaged
 	}
+	if isMail(head, extension) {
+		return mailFormat, readMail(whole, out)
+	}
 	return readText(whole, head, extension, out)
 }
 
@@ -213,6 +217,7 @@ type emitter struct {
 	noteBytes int
 	noteCount int
 	inChunk   bool // a document in the document is read
+	mails     int  // in which the document is an attachment
 	err       error
 }
 
