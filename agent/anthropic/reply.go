@@ -77,7 +77,7 @@ func (c *replyBuilder) add(a *answer) error {
 			text.WriteString(p.fullText())
 		case blockToolUse:
 			cut := i == len(a.blocks)-1 && (a.stopReason == stopTokens || a.stopReason == stopOverflow)
-			c.result.Calls = append(c.result.Calls, agent.Call{ID: p.ID, Name: p.Name, Arguments: p.rawArguments(cut)})
+			c.result.Calls = append(c.result.Calls, agent.Call{ID: string(p.ID), Name: p.Name, Arguments: p.rawArguments(cut)})
 		case blockThinking, blockRedacted, blockSearch, blockSearchResult:
 			raw, err := p.raw()
 			if err != nil {

@@ -128,6 +128,8 @@ func (a *answer) handleEvent(raw []byte) error {
 		return fmt.Errorf("decode a stream event: %w", err)
 	}
 	switch e.Type {
+	case "message": // of a server that does not stream
+		return a.readWhole(raw)
 	case "message_start":
 		a.model = e.Message.Model
 		a.addUsage(e.Message.Usage)
@@ -149,6 +151,27 @@ func (a *answer) handleEvent(raw []byte) error {
 		return streamError(raw)
 	}
 	return nil
+}
+
+// readWhole reads a message that is sent as a whole.
+func (a *answer) readWhole(raw []byte) error {
+	var m struct {
+		Model      string
+		Content    []json.RawMessage
+		StopReason string `json:"stop_reason"`
+		Usage      json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return fmt.Errorf("decode the message: %w", err)
+	}
+	a.model, a.stopReason, a.complete = m.Model, m.StopReason, true
+	a.addUsage(m.Usage)
+	for i, block := range m.Content {
+		if err := a.beginBlock(&event{Index: provider.Count(i), ContentBlock: block}); err != nil {
+			return err
+		}
+	}
+	return io.EOF
 }
 
 func (a *answer) addUsage(raw json.RawMessage) {
@@ -190,7 +213,9 @@ func (a *answer) appendDelta(p *piece, e *event) {
 
 // piece is a block of an answer: its start event and the deltas received so far.
 type piece struct {
-	Type, ID, Name, Text, Thinking, Signature string
+	Type, Name, Text, Thinking, Signature string
+
+	ID provider.Text // some servers send a number
 
 	Input   json.RawMessage
 	Content json.RawMessage

@@ -138,13 +138,15 @@ func TestBlocksAreKnownByTheirNumbers(t *testing.T) {
 	const said, call = `{"type":"text","text":""}`, `{"type":"tool_use","id":"toolu_1","name":"note","input":{}}`
 	const one, args = `{"type":"text_delta","text":"One."}`, `{"type":"input_json_delta","partial_json":"{\"n\":1}"}`
 	for name, events := range map[string][]string{
-		"from one":      append([]string{began(1), block("1", said), delta("1", one), block("2", call), delta("2", args)}, ended("tool_use", 1)...),
-		"a gap":         append([]string{began(1), block("0", said), block("2", call), delta("2", args), delta("0", one)}, ended("tool_use", 1)...),
-		"all the same":  append([]string{began(1), block("0", said), delta("0", one), block("0", call), delta("0", args)}, ended("tool_use", 1)...),
-		"texts":         append([]string{began(1), block(`"0"`, said), delta(`"0"`, one), block(`"1"`, call), delta(`"1"`, args)}, ended("tool_use", 1)...),
-		"no reason":     {began(1), block("0", said), delta("0", one), block("1", call), delta("1", args), `{"type":"message_stop"}`},
-		"no last event": append([]string{began(1), block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)[0]),
-		"odd usage":     append([]string{`{"type":"message_start","message":{"usage":{"input_tokens":"1","output_tokens":[]}}}`, block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)...),
+		"from one":       append([]string{began(1), block("1", said), delta("1", one), block("2", call), delta("2", args)}, ended("tool_use", 1)...),
+		"a gap":          append([]string{began(1), block("0", said), block("2", call), delta("2", args), delta("0", one)}, ended("tool_use", 1)...),
+		"all the same":   append([]string{began(1), block("0", said), delta("0", one), block("0", call), delta("0", args)}, ended("tool_use", 1)...),
+		"texts":          append([]string{began(1), block(`"0"`, said), delta(`"0"`, one), block(`"1"`, call), delta(`"1"`, args)}, ended("tool_use", 1)...),
+		"no reason":      {began(1), block("0", said), delta("0", one), block("1", call), delta("1", args), `{"type":"message_stop"}`},
+		"no last event":  append([]string{began(1), block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)[0]),
+		"a number as id": append([]string{began(1), block("0", said), delta("0", one), block("1", strings.Replace(call, `"toolu_1"`, "7", 1)), delta("1", args)}, ended("tool_use", 1)...),
+		"not streamed":   {`{"type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"One."},{"type":"tool_use","id":"toolu_1","name":"note","input":{"n":1}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}`},
+		"odd usage":      append([]string{`{"type":"message_start","message":{"usage":{"input_tokens":"1","output_tokens":[]}}}`, block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)...),
 	} {
 		c, _ := played(t, events)
 		reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil)

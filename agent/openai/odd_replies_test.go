@@ -10,6 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/agent/provider"
+	emulator "oneclaw/internal/emulator/openai"
 )
 
 // A server that imitates the API with other types is understood: arguments as an object (llama.cpp #20198), a
@@ -39,6 +40,7 @@ func TestRepliesInOtherTypes(t *testing.T) {
 		"an empty error":           {stream(`{"error":"","choices":[{"index":0,"delta":{"content":"Hel"}}]}`, `{"error":{},"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}],"usage":{"prompt_tokens":"x"}}`), agent.Reply{Text: "Hello"}},
 		"an event of two lines":    {raw(`data: {"choices":[{"index":0,`, `: a comment`, `data: "delta":{"content":"Hello"},"finish_reason":"stop"}]}`, "", "data: [DONE]", ""), agent.Reply{Text: "Hello"}},
 		"events without blanks":    {raw("data: "+hello, "data: "+lo, "data: "+stop, "data: [DONE]"), agent.Reply{Text: "Hello", Model: "m-1"}},
+		"fields of other kinds":    {stream(`{"model":7,"choices":[{"index":0,"delta":{"content":"Hello","refusal":{},"reasoning":{"text":"x"},"reasoning_content":[]},"finish_reason":"stop"}]}`), agent.Reply{Text: "Hello", Model: "7"}},
 		"counts with a decimal point": {
 			stream(`{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10.0,"completion_tokens":"2","total_tokens":-5,"prompt_tokens_details":null}}`),
 			agent.Reply{Text: "Hello", Usage: agent.Usage{Input: 10, Output: 2}},
@@ -92,5 +94,31 @@ func TestTheCacheIsInputOverEveryForm(t *testing.T) {
 		events(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","call_id":7,"name":"note","arguments":{"n":1}}],"usage":{"input_tokens":100,"output_tokens":5,"total_tokens":20105,"input_tokens_details":{"cached_tokens":20000}}}}`))
 	if got, err := m.Complete(t.Context(), question(), nil); err != nil || got.Usage != want || len(got.Calls) != 1 || got.Calls[0].Arguments != `{"n":1}` || got.Calls[0].ID != "7" {
 		t.Errorf("Responses: %+v, %v", got, err)
+	}
+}
+
+// Behind a gateway that counts in its own way, or ends calls without a finish reason, a conversation goes as without.
+func TestAConversationBehindAnOddGateway(t *testing.T) {
+	var want []agent.Usage
+	for i, change := range []func(p *emulator.Profile){func(*emulator.Profile) {}, func(p *emulator.Profile) { p.CacheBesideInput = true }, func(p *emulator.Profile) { p.NoFinishReason = true }} {
+		p, _ := emulator.ProfileByName("openai")
+		p.Model = "claude-sonnet-5"
+		change(&p)
+		l, talk := newLive(t, p), newTalk(t)
+		talk.turn.Prompt = strings.Repeat("You help kindly. ", 600)
+		l.think = threeRounds
+		talk.say(l.model(once), "go", ofThreeRounds)
+		var got []agent.Usage
+		for _, m := range talk.history {
+			if m.Usage != nil {
+				got = append(got, *m.Usage)
+			}
+		}
+		if i == 0 {
+			want = got
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got[len(got)-1].Cached == 0 {
+			t.Errorf("gateway %d (-want +got):\n%s", i, diff)
+		}
 	}
 }

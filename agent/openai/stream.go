@@ -35,7 +35,7 @@ var (
 // chunk is a stream event, or the whole reply of a server that does not stream. In the latter, choices
 // have a message instead of a delta.
 type chunk struct {
-	Model   string
+	Model   provider.Text
 	Choices []choice
 	// Usage is decoded apart: a wrong type in it must not cost the reply.
 	Usage json.RawMessage
@@ -73,15 +73,15 @@ type choice struct {
 	Index        provider.Count
 	Delta        delta
 	Message      *delta
-	FinishReason string `json:"finish_reason"`
+	FinishReason provider.Text `json:"finish_reason"`
 }
 
 // delta is a piece of a reply. Servers use different fields for reasoning.
 type delta struct {
 	Content          contentText
-	Refusal          string
-	ReasoningContent string `json:"reasoning_content"`
-	Reasoning        string
+	Refusal          provider.Text
+	ReasoningContent provider.Text `json:"reasoning_content"`
+	Reasoning        provider.Text
 	ReasoningDetails []detail   `json:"reasoning_details"`
 	ToolCalls        []toolCall `json:"tool_calls"`
 }
@@ -159,7 +159,7 @@ func (a *accumulator) handleEvent(raw []byte) error {
 		return said
 	}
 	if c.Model != "" {
-		a.model = c.Model
+		a.model = string(c.Model)
 	}
 	if reported := (usage{}); provider.IsPresent(c.Usage) && json.Unmarshal(c.Usage, &reported) == nil {
 		a.reported = &reported
@@ -173,7 +173,7 @@ func (a *accumulator) handleEvent(raw []byte) error {
 			a.isWhole = true
 			a.addDelta(m)
 		}
-		if f := c.Choices[i].FinishReason; f != "" && f != string(api.FinishReasonNull) {
+		if f := string(c.Choices[i].FinishReason); f != "" && f != string(api.FinishReasonNull) {
 			a.finishReason = f
 		}
 	}
@@ -183,12 +183,12 @@ func (a *accumulator) handleEvent(raw []byte) error {
 func (a *accumulator) addDelta(d *delta) {
 	a.text.WriteString(d.Content.text)
 	a.onText(d.Content.text)
-	a.refusal.WriteString(d.Refusal)
+	a.refusal.WriteString(string(d.Refusal))
 	switch {
 	case d.ReasoningContent != "":
-		a.addReasoning(fieldContent, d.ReasoningContent)
+		a.addReasoning(fieldContent, string(d.ReasoningContent))
 	case d.Reasoning != "":
-		a.addReasoning(fieldReasoning, d.Reasoning)
+		a.addReasoning(fieldReasoning, string(d.Reasoning))
 	case d.Content.reasoning != "":
 		a.addReasoning(fieldParts, d.Content.reasoning)
 	}

@@ -30,6 +30,9 @@ type Profile struct {
 	// alone.
 	Reasoning        ReasoningStyle
 	ReasoningInTotal bool
+	// CacheBesideInput leaves the cached tokens out of the prompt's, and in the total, as Portkey 1.15.2 does in
+	// front of Anthropic. NoFinishReason ends a stream with [DONE] alone, as NVIDIA NIM does after calls.
+	CacheBesideInput, NoFinishReason bool
 	// RequiredReasoning is the reasoning to be sent back; MissingReasoning is the error without it.
 	RequiredReasoning ReasoningScope
 	MissingReasoning  Error

@@ -71,6 +71,9 @@ func (s *Server) writeCompletion(w http.ResponseWriter, r *http.Request, req Req
 		usage.TotalTokens += completionTokens(Reply{Text: s.cfg.Profile.Thought(req.Seq)})
 	}
 	usage.PromptTokensDetails.CachedTokens = req.Usage.Cached
+	if s.cfg.Profile.CacheBesideInput {
+		usage.PromptTokens -= req.Usage.Cached
+	}
 	out := wireCompletion{
 		ID: fmt.Sprintf("chatcmpl-emulator%d", req.Seq), Object: "chat.completion", Created: req.At.Unix(), Model: req.Model,
 	}
@@ -147,7 +150,9 @@ func (st *stream) writeAll(reply Reply, calls []wireCall, finish string, usage w
 		st.breakOff(reply.End, reply.StreamError)
 		return
 	}
-	st.sendChoice(wireChoice{Delta: &wireDelta{}, FinishReason: &finish})
+	if !p.NoFinishReason {
+		st.sendChoice(wireChoice{Delta: &wireDelta{}, FinishReason: &finish})
+	}
 	if withUsage {
 		st.out.Choices, st.out.Usage = []wireChoice{}, &usage
 		st.sendEvent(st.out)
