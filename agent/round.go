@@ -238,9 +238,13 @@ func (r *run) rememberRefused(group string) {
 // withoutRefusedGroups removes the groups that the model's server does not accept, and returns the names of
 // their tools.
 func (r *run) withoutRefusedGroups(req *Request) (names []string) {
-	for _, group := range r.turn.Set.Loaded() {
-		if r.agent.refused.Has(ProfileOf(r.model).Name + "\n" + group) {
-			names = append(names, dropGroup(req, group)...)
+	if r.agent.refused.Len() == 0 {
+		return nil
+	}
+	model := ProfileOf(r.model).Name
+	for _, tool := range r.round.Tools() {
+		if tool.Group != "" && r.agent.refused.Has(model+"\n"+tool.Group) {
+			names = append(names, dropGroup(req, tool.Group)...)
 		}
 	}
 	return names
