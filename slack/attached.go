@@ -49,16 +49,17 @@ type attachedFile struct {
 // attachedFiles are the files of a message.
 type attachedFiles []attachedFile
 
-// UnmarshalJSON decodes the files one by one. One that does not decode is marked as unreadable.
+// UnmarshalJSON decodes the files one by one. One that does not decode is marked as unreadable, as is what is no
+// list. It returns no error: an error would end the decoding of the message.
 func (l *attachedFiles) UnmarshalJSON(data []byte) error {
-	var all []json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
 	*l = nil
+	var all []json.RawMessage
+	if json.Unmarshal(data, &all) != nil {
+		all = []json.RawMessage{nil}
+	}
 	for _, raw := range all {
 		var f attachedFile
-		if _, err := decodeLoosely(raw, &f); err != nil || f == (attachedFile{}) {
+		if _, err := decodeLoosely(raw, &f); err != nil || f == (attachedFile{}) { // nil does not decode
 			f = attachedFile{Mode: unreadableFile}
 		}
 		*l = append(*l, f)

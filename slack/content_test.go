@@ -226,7 +226,7 @@ func cannedClient(t *testing.T, body string) *client {
 // A page of messages as an answer of the Web API.
 func TestEachMessageOfAPageIsDecodedByItself(t *testing.T) {
 	t.Parallel()
-	page := `{"ok":true,"has_more":false,"messages":[7,null,{"ts":"1.000001","user":"U1","text":"one","files":[7,{"id":"F1","size":"big"}],"reply_users":7},{"ts":"1.000002","user":"U1","text":7},{"ts":"1.000003","user":"U1","text":"three"}]}`
+	page := `{"ok":true,"has_more":false,"messages":[7,null,{"ts":"1.000001","user":"U1","text":"one","files":[7,{"id":"F1","size":"big"}],"reply_users":7},{"files":{"odd":1},"ts":"1.000002","user":"U1","text":7},{"ts":"1.000003","user":"U1","text":"three"}]}`
 	c := cannedClient(t, page)
 	got, err := c.readMessages(t.Context(), &messageQuery{channel: "C1", thread: "1.000001", limit: 10})
 	if err != nil || len(got) != 5 {
@@ -245,5 +245,19 @@ func TestEachMessageOfAPageIsDecodedByItself(t *testing.T) {
 	r := &reply{message: got[0].message}
 	if q := me.quote(&r.message, "C1", func(id string) string { return id }); len(q) != 1 || len(q[0].Skipped) != 1 {
 		t.Errorf("a message that cannot be read is %+v", q)
+	}
+}
+
+// A press brings the message under which it was made, with whatever others or a later Slack put there.
+func TestAPressUnderAnOddMessageIsOne(t *testing.T) {
+	t.Parallel()
+	payload := `{"type":"block_actions","team":{"id":"` + me.team + `"},"user":{"id":"U1"},"channel":{"id":"C1"},"trigger_id":"1.2.a",
+		"message":{"ts":"1.000002","files":{"odd":1},"bot_profile":"odd","text":7},"actions":[{"type":"button","value":"y"}]}`
+	got, err := me.decode(kindInteractive, []byte(payload))
+	if err != nil || got.press == nil || got.press.Container.MessageTS != "1.000002" || got.press.Actions[0].Value != "y" {
+		t.Errorf("got %+v, %v", got.press, err)
+	}
+	if got, err := me.decode(kindInteractive, []byte(strings.Replace(payload, `{"id":"U1"}`, "7", 1))); err == nil {
+		t.Errorf("a press of nobody is %+v", got.press)
 	}
 }

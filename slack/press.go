@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -66,7 +67,8 @@ func (s identity) decodePress(payload []byte) (intake, error) {
 		return intake{}, nil
 	}
 	var p interaction
-	if err := json.Unmarshal(payload, &p); err != nil {
+	damaged, err := decodeLoosely(payload, &p) // the message in it may be anything
+	if err != nil {
 		return intake{}, fmt.Errorf("decode press: %w", err)
 	}
 	p.Channel.ID = cmp.Or(p.Channel.ID, p.Container.ChannelID)
@@ -74,7 +76,10 @@ func (s identity) decodePress(payload []byte) (intake, error) {
 	ours := s.isOurs(p.Team.ID) || s.isOurs(p.Enterprise.ID)
 	if !ours || p.User.ID == "" || p.Channel.ID == "" || p.Container.MessageTS == "" ||
 		len(p.Actions) == 0 || p.Actions[0].Type != "button" && p.Actions[0].Type != surface.FeedbackButtons || p.id() == "" {
-		return intake{}, nil
+		if damaged {
+			err = errors.New("decode press: a part of it")
+		}
+		return intake{}, err
 	}
 	return intake{press: &p}, nil
 }

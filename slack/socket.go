@@ -165,7 +165,7 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if s.greeted {
 			r.progress.RecordAlive()
 		}
-		if err := json.Unmarshal(data, &raw); err != nil {
+		if _, err := decodeLoosely(data, &raw); err != nil {
 			r.log.Error("frame skipped: it does not decode", "bytes", len(data), "err", err)
 			continue
 		}
