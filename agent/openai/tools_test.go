@@ -131,6 +131,21 @@ func TestARefusedToolIsLeftOut(t *testing.T) {
 	}
 }
 
+// A refusal of a tool's definition is told from one of a message that has calls.
+func TestARefusalOfAToolIsToldFromOneOfAMessage(t *testing.T) {
+	for text, want := range map[string]bool{
+		"tools.0.custom.input_schema: something new": true, "Invalid schema for function 'gone': no": true, "Unrecognized schema: {}": true,
+		"Invalid request: tools.function.parameters is not a valid moonshot flavored json schema": true,
+		"Not the same number of function calls and responses":                                     false, "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.": false,
+		"messages.3.content.0: schema of the block is unknown": false, "wrong": false, "Unknown parameter: 'tool_call_id'": false,
+	} {
+		c, _ := client(t, openai.Config{Model: "kimi-k2.6", Retry: provider.Retry{MaxAttempts: 1}}, refusal(400, "", text))
+		if _, err := c.Complete(t.Context(), question(), nil); kindOf(t, err).AboutTools != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
 // Whatever schema a server writes, each service accepts the tool.
 func TestAnySchemaIsAccepted(t *testing.T) {
 	var lives []*live

@@ -95,15 +95,18 @@ var (
 	toolIndexes = regexp.MustCompile(`(?i)function_?declarations?(?:\[|\.)(\d{1,5})|\btools(?:\[|\.|"\s*,\s*)(\d{1,5})`)
 	// toolWords matches what stands in front of a tool's name that is not in quotes.
 	toolWords = regexp.MustCompile(`(?i)(?:tool|function)(?: name)?[ :=]+$`)
-	// aboutTools matches a refusal that is about tools, and not about a message.
-	aboutTools    = regexp.MustCompile(`(?i)\btools?\b|\bfunction|\bschemas?\b`)
+	// aboutTools matches a refusal that may name a tool.
+	aboutTools = regexp.MustCompile(`(?i)\btools?\b|\bfunction|\bschemas?\b`)
+	// aboutSchemas matches a refusal of a tool's definition. What only speaks of tools or functions may be about
+	// their calls in the messages.
+	aboutSchemas  = regexp.MustCompile(`(?i)\bschemas?\b|input_schema|function_?declaration|tools\.function`)
 	aboutMessages = regexp.MustCompile(`(?i)\bmessages?\b`)
 )
 
-// isAboutTools reports whether a refusal is about a tool, and not about a call of one in a message.
+// isAboutTools reports whether a refusal is about the definition of a tool, and not about a message.
 func isAboutTools(r *Refusal) bool {
 	text := r.Text + " " + r.Param
-	return toolIndexes.MatchString(text) || aboutTools.MatchString(text) && !aboutMessages.MatchString(text)
+	return toolIndexes.MatchString(text) || aboutSchemas.MatchString(text) && !aboutMessages.MatchString(text)
 }
 
 // quotes are the marks around a name in a refusal.
