@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -130,5 +131,16 @@ func (u user) isForBot(m *message, w decodedText, commands map[string]bool) bool
 	if r := m.ReplyTo; r != nil && r.From != nil && r.From.ID == u.ID && len(r.TopicCreated) == 0 {
 		return true
 	}
+	if u.wroteExternal(m.External) {
+		return true
+	}
 	return commands[w.command]
+}
+
+// wroteExternal reports whether the bot wrote the message in another chat or topic to which a message replies.
+func (u user) wroteExternal(raw json.RawMessage) bool {
+	var r struct {
+		Origin origin `json:"origin"`
+	}
+	return isPresent(raw) && json.Unmarshal(raw, &r) == nil && r.Origin.User != nil && r.Origin.User.ID == u.ID
 }

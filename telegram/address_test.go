@@ -82,6 +82,8 @@ func TestGroupsAreGated(t *testing.T) {
 		"name in code":              {`"text":"@oneclaw_bot hi","entities":[{"type":"code","offset":0,"length":12}]`, ""},
 		"reply to the bot":          {`"text":"why?","reply_to_message":{"message_id":1,"from":{"id":42,"is_bot":true}}`, "why?"},
 		"reply to others":           {`"text":"why?","reply_to_message":{"message_id":1,"from":{"id":6}}`, ""},
+		"reply from another topic":  {`"text":"why?","external_reply":{"chat":{"id":-3,"type":"supergroup"},"message_id":7,"origin":{"type":"user","date":1,"sender_user":{"id":42,"is_bot":true,"first_name":"O"}}}`, "why?"},
+		"reply there to others":     {`"text":"why?","external_reply":{"chat":{"id":-3,"type":"supergroup"},"message_id":7,"origin":{"type":"user","date":1,"sender_user":{"id":6,"first_name":"B"}}}`, ""},
 		"reply to the bot's topic":  {`"text":"why?","reply_to_message":{"message_id":1,"from":{"id":42},"forum_topic_created":{}}`, ""},
 		"announced command":         {`"text":"/clear"`, "/clear"},
 		"unknown command":           {`"text":"/start"`, ""},

@@ -71,7 +71,7 @@ func (d *decoder) quotedReply(m *message) (q chats.Quoted, ok bool) {
 	case m.ReplyTo != nil && !isPresent(m.ReplyTo.TopicCreated):
 		items = d.decodeReply(m.ReplyTo.raw, &q)
 	case isPresent(m.External):
-		items = d.decodeExternal(m.External, &q)
+		items = d.decodeExternal(m.External, &q, m.Chat)
 	case isPresent(m.Story):
 		d.decodeStory(m.Story, &q)
 	}
@@ -129,14 +129,17 @@ func (d *decoder) decodeStory(raw json.RawMessage, q *chats.Quoted) {
 	q.By, q.Skipped = oneLine(cmp.Or(s.Chat.Title, s.Chat.FirstName+" "+s.Chat.LastName, s.Chat.Username)), []string{"a story: I can't read that yet"}
 }
 
-// decodeExternal decodes a message from another chat, and returns the items in it.
-func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted) map[string]string {
+// decodeExternal decodes a message from another chat or topic than here, and returns the items in it.
+func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted, here chat) map[string]string {
 	var r struct {
 		message
 		Origin json.RawMessage `json:"origin"`
 	}
 	if json.Unmarshal(raw, &r) != nil {
 		return nil
+	}
+	if r.ID != 0 && r.Chat.ID == here.ID { // in another topic
+		q.ID = strconv.FormatInt(r.ID, 10)
 	}
 	q.From = oneLine(cmp.Or(r.Chat.Title, r.Chat.Username))
 	d.fillOrigin(r.Origin, q)

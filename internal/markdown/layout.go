@@ -261,7 +261,10 @@ func (l *layout) addLink(n *node, s *span) {
 	href, ok := l.rules.href(n.url)
 	if !ok {
 		l.addInlines(n.children, s)
-		l.addText(n.urlSuffix(), s)
+		if suffix := strings.TrimSpace(n.urlSuffix()); suffix != "" {
+			l.addSpace(" ")
+			l.add(suffix, s, !s.isCode() && hasMarkPair(suffix)) // an address is no name
+		}
 		return
 	}
 	l.addInlines(n.children, l.nest(s, span{style: styleLink, href: href, plainSuffix: n.urlSuffix()}))
@@ -292,11 +295,23 @@ func (l *layout) addText(s string, sp *span) {
 			continue
 		}
 		n := wordLen(s)
-		l.add(s[:n], sp, marks)
+		l.addWord(s[:n], sp, marks)
 		if s = s[n:]; s != "" && spaceLen(s) == 0 {
 			l.gap.cut = l.cutQuality() // between ideographs
 		}
 	}
+}
+
+// addWord adds a word, with what has to be shown literally as code.
+func (l *layout) addWord(word string, s *span, marks bool) {
+	from, to := l.rules.literal(word)
+	if from == to || s.isCode() || s.enclosing(styleLink) != nil {
+		l.add(word, s, marks)
+		return
+	}
+	l.add(word[:from], s, marks)
+	l.add(word[from:to], l.nest(s, span{style: styleCode}), marks)
+	l.add(word[to:], s, marks)
 }
 
 // addLines adds a text in which tags break lines.

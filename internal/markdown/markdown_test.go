@@ -336,6 +336,22 @@ func TestCutsKeepMarkup(t *testing.T) {
 // and one that ends a character later.
 //
 // D06.
+// Telegram makes links, users and commands of names of files and packages, which people want to copy.
+func TestNamesOfFilesAndPackagesAreCode(t *testing.T) {
+	for source, want := range map[string]string{
+		"Run `x`, then run.py (see README.md)!":    "Run <code>x</code>, then <code>run.py</code> (see <code>README.md</code>)!",
+		"npm i @angular/cli, or ./run.sh and ../x": "npm i <code>@angular/cli</code>, or <code>./run.sh</code> and <code>../x</code>",
+		"**src/main.rs** is it":                    "<b><code>src/main.rs</code></b> is it",
+		"[README.md](https://a.b/README.md)":       `<a href="https://a.b/README.md">README.md</a>`,
+		"ask a.com, v1.2 and etc.":                 "ask a.com, v1.2 and etc.",
+		"hello @ann":                               "hello @\u200bann",
+	} {
+		if got := markdown.Parse(source).TelegramHTML(4096); len(got) != 1 || got[0].Text != want {
+			t.Errorf("%q is %+v, want %q", source, got, want)
+		}
+	}
+}
+
 // Telegram refuses a message whose links together have long addresses, however short their texts are.
 func TestPartsAreCutByTheSizeOfTheirFormatting(t *testing.T) {
 	for name, item := range map[string]string{

@@ -49,6 +49,9 @@ type rules interface {
 	href(url string) (string, bool)
 	// markup returns the opening and closing markup of a span.
 	markup(s *span) (open, shut string)
+	// literal returns where in a word stands what the platform would make a link or a command of although it is a
+	// name of a file or a package; from equals to if there is none. It is shown as code.
+	literal(word string) (from, to int)
 	// needsMentionGuard reports whether a zero-width space must precede the character at p.
 	needsMentionGuard(p position) bool
 }

@@ -39,6 +39,8 @@ func (s slack) href(url string) (string, bool) {
 	return escaped, UTF16Len(escaped) <= s.limit/2
 }
 
+func (slack) literal(string) (from, to int) { return 0, 0 }
+
 func (slack) markup(s *span) (open, shut string) {
 	switch s.style {
 	case styleBold:

@@ -99,6 +99,17 @@ func mentionsUser(url string) bool {
 	return strings.HasPrefix(strings.TrimLeft(rest, "/"), "user")
 }
 
+// literalName matches packages such as @angular/cli, whose scope Telegram takes for a user, paths such as ./run, and
+// names of files whose endings are also those of hosts, of which Telegram makes links.
+var literalName = regexp.MustCompile(`^[("'\[]*(@[\w.-]+/[\w./-]*\w|\.{1,2}/[\w./-]*\w|[\w./-]*\w\.(?:md|py|sh|rs|pl|so|cc|ps|mk|ml|tf|zip|mov))[)"'\].,;:!?…]*$`)
+
+func (telegram) literal(word string) (from, to int) {
+	if m := literalName.FindStringSubmatchIndex(word); m != nil {
+		return m[2], m[3]
+	}
+	return 0, 0
+}
+
 func (telegram) markup(s *span) (open, shut string) {
 	switch s.style {
 	case styleBold:
