@@ -42,17 +42,18 @@ const (
 // card, which shows its progress. Other jobs and processes read the task's state from the card: a
 // cancelled task is marked there, and a turn that waits for the task waits until the card is closed.
 type background struct {
-	store    storage.Store
-	jobs     queue.Store
-	queue    *queue.Queue
-	inserter *inserter
-	claimer  *claimer
-	cards    *interact.Cards
-	maxTurns int           // see [Concurrency.MaxTurns]
-	maxRetry time.Duration // bounds the pauses between attempts at a failed write
-	redact   func(text string) string
-	now      func() time.Time
-	log      *slog.Logger
+	store      storage.Store
+	jobs       queue.Store
+	queue      *queue.Queue
+	inserter   *inserter
+	claimer    *claimer
+	cards      *interact.Cards
+	unattended *unattended
+	maxTurns   int           // see [Concurrency.MaxTurns]
+	maxRetry   time.Duration // bounds the pauses between attempts at a failed write
+	redact     func(text string) string
+	now        func() time.Time
+	log        *slog.Logger
 }
 
 // taskCard is the data of the card of a background task. The card is closed when the task has ended or
@@ -116,7 +117,9 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 		return task, toolgroups.Errorf(toolgroups.CodeExecution, "%d background tasks are open in this chat already, which is the limit: %s. Wait for one with %s, or cancel one.",
 			len(open), b.names(open), toolgroups.WaitForTasks)
 	}
-	if err := b.inserter.insert(ctx, j); errors.Is(err, storage.ErrInvalid) {
+	if err := b.unattended.insert(ctx, j); errors.Is(err, ErrPaused) {
+		return task, toolgroups.Errorf(toolgroups.CodeExecution, "The unattended runs of this user are used up for today. Do the work here; a card lets the user go on.")
+	} else if errors.Is(err, storage.ErrInvalid) {
 		return task, toolgroups.Errorf(toolgroups.CodeInvalid, "The task is too long. Put long input into a file and name the file.")
 	} else if err != nil {
 		return task, fmt.Errorf("start a background task: %w", err)

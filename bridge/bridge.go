@@ -69,6 +69,7 @@ type Bridge struct {
 	feedback      *feedbackRecorder
 	background    *background
 	announcer     *announcer
+	unattended    *unattended
 	interrupter   *interrupter
 	mover         *mover
 	reach         *reach

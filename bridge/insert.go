@@ -87,17 +87,25 @@ func (i *inserter) add(ctx context.Context, j *queue.Run) (bool, error) {
 
 // insert stores and queues a job. If a job is stored under its key already, insert queues that one.
 func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
-	added, err := i.add(ctx, j)
+	added, err := i.insertWith(ctx, j)
 	if err == nil && !added {
 		return i.Adopt(ctx, j.Key())
 	}
+	return err
+}
+
+// insertWith stores a job, in one write with more operations, and queues it. It returns false if the job
+// is stored already or one of the operations conflicts.
+func (i *inserter) insertWith(ctx context.Context, j *queue.Run, more ...storage.Op) (bool, error) {
+	i.workers.setKind(j)
+	added, err := i.jobs.Add(ctx, j, more...)
 	if added && !j.Unclaimed {
 		j.WaitingSince = i.now()
 		if held := i.queue.Enqueue(j); held != nil {
 			i.suspender.notifyWaiting(ctx, held, j)
 		}
 	}
-	return err
+	return added, err
 }
 
 // Put implements [access.Jobs].

@@ -25,7 +25,7 @@ const (
 	maxTold = 10_000
 )
 
-// Concurrency bounds the jobs that run or wait at the same time. 0 means the default of each.
+// Concurrency bounds the jobs that run or wait at the same time, and those that nobody watches. 0 means the default of each.
 type Concurrency struct {
 	// MaxTurns bounds the turns that run at the same time, and likewise the concurrent sends.
 	MaxTurns int `yaml:"turns" env:"ONECLAW_MAX_TURNS"`
@@ -33,6 +33,9 @@ type Concurrency struct {
 	MaxWaiting int `yaml:"waiting" env:"ONECLAW_MAX_WAITING"`
 	// MaxWaitingMember bounds the waiting messages and commands of one user in shared chats.
 	MaxWaitingMember int `yaml:"waiting_member" env:"ONECLAW_MAX_WAITING_MEMBER"`
+	// MaxUnattended bounds the runs of schedules, webhooks and background tasks that begin for one user in
+	// a day.
+	MaxUnattended int `yaml:"unattended_runs" env:"ONECLAW_MAX_UNATTENDED_RUNS"`
 }
 
 // Defaults of [Concurrency].
@@ -40,12 +43,14 @@ const (
 	DefaultMaxTurns         = 1000
 	DefaultMaxWaiting       = 100
 	DefaultMaxWaitingMember = 20
+	DefaultMaxUnattended    = 288
 )
 
 func (c Concurrency) withDefaults() Concurrency {
 	c.MaxTurns = cmp.Or(c.MaxTurns, DefaultMaxTurns)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
 	c.MaxWaitingMember = cmp.Or(c.MaxWaitingMember, DefaultMaxWaitingMember)
+	c.MaxUnattended = cmp.Or(c.MaxUnattended, DefaultMaxUnattended)
 	return c
 }
 

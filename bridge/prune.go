@@ -92,6 +92,7 @@ const pruneInterval = time.Hour
 type pruner struct {
 	store         storage.Store
 	cards         *interact.Cards
+	unattended    *unattended
 	lasting       interact.LastingList
 	people        *access.Registry
 	observer      *privacy.Observer
@@ -147,6 +148,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 		func() error { return p.lasting.Prune(ctx, p.oldestKept(now)) },
 		func() error { return p.people.Prune(ctx) },
 		func() error { return p.observer.Prune(ctx) },
+		func() error { return p.unattended.prune(ctx) },
 		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
 		func() error { return audit.Prune(ctx, p.store, now.Add(-time.Duration(p.retention.AuditDays)*day)) },
 	} {

@@ -67,6 +67,8 @@ var ErrBusy = errors.New("bridge: too many tasks wait in this chat")
 // The tasks of a chat are answered one after another, concurrently with its messages. Only the final
 // answer is delivered, under the title.
 //
+// Submit returns [ErrPaused] if the unattended runs of the user are used up for the day.
+//
 // Submit waits until Run has loaded the jobs of an earlier run.
 func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if err := b.AwaitReady(ctx); err != nil {
@@ -87,7 +89,7 @@ func (b *Bridge) Submit(ctx context.Context, s Submission) error {
 	if err := b.limiter.checkTaskRoom(ctx, j); err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)
 	}
-	if err := b.inserter.insert(ctx, j); errors.Is(err, storage.ErrInvalid) {
+	if err := b.unattended.insert(ctx, j); errors.Is(err, storage.ErrInvalid) {
 		return fmt.Errorf("%w: %w", queue.ErrInvalid, err)
 	} else if err != nil {
 		return fmt.Errorf("submit %s to %s: %w", s.Key, s.Chat, err)

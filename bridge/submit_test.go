@@ -253,7 +253,7 @@ func liveTasks(t *testing.T, life *mortal) {
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{shown, life}}
 	r.start()
 	tasks := []bridge.Submission{task("0.1", "0", "nothing to tell"), task("a.1", "A", "one"), task("b.1", "B", "two")}
-	tasks[0].Trigger.Quiet, tasks[2].Trigger = true, receipts.Trigger{Hook: "B", Quiet: true}
+	tasks[0].Trigger, tasks[2].Trigger = receipts.Trigger{Quiet: true, Uses: []string{"x"}}, receipts.Trigger{Hook: "B", Quiet: true}
 	for _, s := range tasks {
 		// Whoever submits tries again after the restart, until it works.
 		_ = r.bridge.Submit(t.Context(), s)

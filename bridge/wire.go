@@ -27,6 +27,7 @@ func (b *Bridge) wire() {
 	b.interrupter, b.mover, b.loader = new(interrupter), new(mover), new(loadWorker)
 	b.executor, b.suspender, b.completer = new(executor), new(suspender), new(completer)
 	b.background, b.announcer = new(background), new(announcer)
+	b.unattended = new(unattended)
 	b.damageHandler, b.pruner, b.commands, b.workers = new(damageHandler), new(pruner), new(commandRegistry), new(workerRegistry)
 
 	b.wireQueue()
@@ -169,8 +170,11 @@ func (b *Bridge) fillExecutor() {
 		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, background: b.background, now: cfg.Now, log: b.log,
 	}
 	*b.announcer = announcer{turns: b.turns, cards: b.cards, tools: cfg.Turns.Tools, now: cfg.Now}
+	*b.unattended = unattended{
+		store: b.store, jobs: b.jobs, inserter: b.inserter, cards: b.cards, limit: cfg.Limits.MaxUnattended, now: cfg.Now, zone: cfg.Zone,
+	}
 	*b.background = background{
-		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, maxTurns: cfg.Limits.MaxTurns,
+		store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, cards: b.cards, unattended: b.unattended, maxTurns: cfg.Limits.MaxTurns,
 		maxRetry: b.maxRetry, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.mover = mover{
@@ -192,7 +196,7 @@ func (b *Bridge) fillRest() {
 	}
 	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, background: b.background, now: cfg.Now}
 	*b.pruner = pruner{
-		store: b.store, cards: b.cards, lasting: b.lasting, people: b.people, observer: b.observer, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
+		store: b.store, cards: b.cards, unattended: b.unattended, lasting: b.lasting, people: b.people, observer: b.observer, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
 		files: cfg.Hooks.Files, onErased: cfg.Hooks.OnErased, dataDir: cfg.DataDir, retention: cfg.Limits.Retention,
 		now: cfg.Now, log: b.log,
 	}
@@ -219,6 +223,7 @@ func (b *Bridge) fillHandlers() {
 		backgroundCard:           b.background.handlePress,
 		undoKind:                 b.interrupter.handleUndoPress,
 		announcedKind:            b.announcer.handlePress,
+		pausedKind:               b.unattended.handlePress,
 		failedKind:               b.turnHost.handleFailurePress,
 	})
 }

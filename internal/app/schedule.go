@@ -27,6 +27,9 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
 		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Plan != "", Uses: run.Uses, Hosts: provenance.Hosts(run.Prompt)},
 	})
+	if errors.Is(err, bridge.ErrPaused) {
+		return fmt.Errorf("%w: %w", schedule.ErrPaused, err)
+	}
 	if errors.Is(err, queue.ErrInvalid) {
 		return fmt.Errorf("%w: %w", schedule.ErrRefused, err)
 	}

@@ -130,6 +130,8 @@ func (h *Hooks) accept(r *http.Request) error {
 	switch err = h.cfg.Submit(ctx, s); {
 	case errors.Is(err, bridge.ErrBusy):
 		return &refusedDelivery{http.StatusTooManyRequests, time.Minute, "Too many deliveries wait in this chat. Please post it again in a minute."}
+	case errors.Is(err, bridge.ErrPaused):
+		return &refusedDelivery{http.StatusTooManyRequests, time.Hour, "The deliveries and schedules of this webhook's author are used up for today. Please post it again later."}
 	case errors.Is(err, queue.ErrInvalid):
 		h.logSeldom("chat of "+one.ID, func() {
 			h.cfg.Logger.Error("a webhook's chat cannot be reached", "hook", one.ID, "chat", one.Chat, "err", err)

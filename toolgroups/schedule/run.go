@@ -29,6 +29,10 @@ const (
 // ErrRefused is returned by [Config.Submit] for a run that it will never accept.
 var ErrRefused = errors.New("schedule: the run is refused")
 
+// ErrPaused is returned by [Config.Submit] for a run that it will accept later, of which it has told the
+// user.
+var ErrPaused = errors.New("schedule: the run is paused")
+
 // Run submits runs when they are due until ctx ends. It retries errors of the store.
 func (s *Schedule) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
@@ -128,7 +132,9 @@ func (s *Schedule) submitDue(ctx context.Context) (time.Time, error) {
 		if ctx.Err() != nil {
 			return time.Time{}, nil
 		}
-		if err != nil {
+		if errors.Is(err, ErrPaused) {
+			s.cfg.Logger.Debug("a run is paused", "key", entry.Key)
+		} else if err != nil {
 			s.cfg.Logger.Error("cannot run the task now, trying again", "key", entry.Key, "err", err)
 		}
 	}

@@ -298,6 +298,9 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 		if err := s.RecordOutcome(undo, Outcome{Owner: t.Owner, Key: run.Key, Fault: "it could not be started"}); err != nil {
 			s.cfg.Logger.Error("cannot record the outcome of a run", "run", run.Key, "err", err)
 		}
+		if errors.Is(err, ErrPaused) {
+			return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' was not started: the unattended runs of its maker are used up for today, and a card lets them go on.", t.Name)
+		}
 		return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
 	}
 	return toolgroups.TextResult("'%s' is queued and runs in the background; its answer will come to the chat of the task. Its schedule is unchanged.", t.Name)
