@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/agent"
-	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -267,39 +265,6 @@ func TestCatalogueFollows(t *testing.T) {
 	}
 	c.registry = without(t, c.registry)
 	wantOffered(t, c.say("z", says("ok")).requests[0], core())
-}
-
-// With the setting, the searches of an answered turn count in the next one.
-func TestAnAnsweredTurnTeachesTheRouter(t *testing.T) {
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	uses := search.NewUses(store)
-	c, _ := routed(t, search.RoutingSearch, func(cfg *search.RouterConfig) { cfg.Uses = uses })
-	c.turn.Scope.User = "telegram:1"
-	learned := func() string {
-		t.Helper()
-		list, err := uses.List(t.Context(), "telegram:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fmt.Sprint(list)
-	}
-	c.say("x", calls(`a tool_search {"query":"zettel"}`), calls(`b tool_search {"query":"gmail search"}`), calls(`c tool_call {"name":"gmail_search","arguments":{}}`), says("done"))
-	// The caller learns once the answer is delivered.
-	answered := agent.PastCalls(c.history[:len(c.history)-1])
-	if err := c.turn.Router.(toolgroups.Learner).Learn(t.Context(), c.turn.Scope, answered); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := learned(), "[{gmail_search [zettel gmail search]}]"; got != want {
-		t.Errorf("learned %s, want %s", got, want)
-	}
-	c.say("y", calls(`d tool_search {"query":"zettel"}`), says("found"))
-	if got := c.result("d").Text; !strings.Contains(got, `"name":"gmail_search"`) {
-		t.Errorf("the next turn found %s", got)
-	}
 }
 
 // Many tools are added in the middle of a session: its mode stays as long as the provider's

@@ -89,9 +89,6 @@ type Hooks struct {
 	Measure queue.Counter
 	// Tracer traces jobs.
 	Tracer queue.Tracer
-	// RatingNotice returns the text, if any, for a chat in which an answer was rated for the first time, at
-	// the given time. told is called once that text is certain to be sent.
-	RatingNotice func(ctx context.Context, chat chats.Chat, rated time.Time) (text string, told func(context.Context) error, err error)
 }
 
 // Limits bound the bridge's work. The zero value of each means its default.

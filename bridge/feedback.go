@@ -3,11 +3,9 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -28,12 +26,10 @@ var ratings = map[chats.Feedback]struct {
 
 // feedbackRecorder stores users' ratings of answers.
 type feedbackRecorder struct {
-	workers      *workerRegistry
-	jobs         queue.Store
-	people       *access.Registry
-	cards        *interact.Cards
-	ratingNotice func(ctx context.Context, chat chats.Chat, rated time.Time) (text string, told func(context.Context) error, err error) // see [Hooks]
-	measure      queue.Counter
+	workers *workerRegistry
+	jobs    queue.Store
+	people  *access.Registry
+	measure queue.Counter
 }
 
 // record stores a rating by a user who may talk to the bot. Any process may store it, whichever owns the
@@ -44,13 +40,8 @@ func (f *feedbackRecorder) record(ctx context.Context, m chats.Message) error {
 		return nil
 	}
 	rating := receipts.Feedback{By: m.SenderID(), Good: what.good, Given: what.isGiven, At: m.Time}
-	var where *chats.Chat // the chat of the answer
 	changed, err := turn.SetFeedback(ctx, f.jobs, m.Chat, m.TargetID, rating, func(r *receipts.Receipt) bool {
-		if !f.workers.forReceipt(r).policy().explainable {
-			return false
-		}
-		where = &r.Message.Chat
-		return true
+		return f.workers.forReceipt(r).policy().explainable
 	})
 	if err != nil {
 		return fmt.Errorf("store feedback: %w", err)
@@ -58,20 +49,5 @@ func (f *feedbackRecorder) record(ctx context.Context, m chats.Message) error {
 	if changed {
 		f.measure(m.Chat.Platform, what.metric)
 	}
-	if where == nil || !what.isGiven || f.ratingNotice == nil {
-		return nil
-	}
-	return f.postRatingNotice(ctx, *where, m.Time) // even for a repeated rating, because an earlier attempt may have failed
-}
-
-// postRatingNotice posts the hook's text about ratings in a chat, once.
-func (f *feedbackRecorder) postRatingNotice(ctx context.Context, chat chats.Chat, rated time.Time) error {
-	text, told, err := f.ratingNotice(ctx, chat, rated)
-	if err != nil || text == "" {
-		return err
-	}
-	if _, err := f.cards.Post(ctx, "judged in "+chat.WithoutThread().String(), chat, interact.Card{Text: text}); err != nil {
-		return fmt.Errorf("post the notice about ratings: %w", err)
-	}
-	return told(ctx)
+	return nil
 }

@@ -3,7 +3,6 @@ package bridge_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"maps"
 	"path/filepath"
@@ -131,46 +130,6 @@ func TestFeedbackOnAGrowingAnswerIsKept(t *testing.T) {
 		}
 		r.stop()
 	})
-}
-
-// A chat is told what comes of feedback once, also where it is not certain at first that it was.
-func TestAChatIsToldOnceWhatComesOfFeedback(t *testing.T) {
-	var known, failed bool
-	r := newHarness(t, echo, func(c *bridge.Config) {
-		c.Hooks.RatingNotice = func(_ context.Context, chat chats.Chat, _ time.Time) (string, func(context.Context) error, error) {
-			if known {
-				return "", nil, nil
-			}
-			return "It may be exported from " + chat.String() + ".", func(context.Context) error {
-				known, failed = failed, true
-				if !known {
-					return errors.New("out of order")
-				}
-				return nil
-			}, nil
-		}
-	})
-	r.accept(group("q", "1", "count"))
-	r.platform.wait(t, 1)
-	r.receipts(1)
-	judge := func(on string, what chats.Feedback) error {
-		return r.bridge.Accept(t.Context(), chats.NewFeedback(group("", "", "").Chat, on, "1", what, time.Unix(1, 0)))
-	}
-	if err := errors.Join(judge("99", chats.FeedbackGood), judge("1", chats.FeedbackNotGood)); err != nil {
-		t.Fatal(err)
-	}
-	if err := judge("1", chats.FeedbackGood); err == nil {
-		t.Error("nobody knows that it failed")
-	}
-	if err := errors.Join(judge("1", chats.FeedbackGood), judge("1", chats.FeedbackBad)); err != nil {
-		t.Fatal(err)
-	}
-	r.platform.wait(t, 2)
-	r.accept(group("q2", "1", "end"))
-	r.platform.wait(t, 3)
-	if texts := r.platform.texts(); texts[1] != "It may be exported from "+group("", "", "").Chat.String()+"." {
-		t.Errorf("the chat is told %q", texts)
-	}
 }
 
 // What counts does not hang on the order in which events arrive, nor on how often.

@@ -145,7 +145,7 @@ func (b *Bridge) fillIntake() {
 	}
 	*b.delayTracker = delayTracker{workers: b.workers, now: cfg.Now, lastNotice: cache.New[chats.Chat, time.Time](maxTold)}
 	*b.editHandler = editHandler{platforms: b.platforms, workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, cards: b.cards, log: b.log}
-	*b.feedback = feedbackRecorder{workers: b.workers, jobs: b.jobs, people: b.people, cards: b.cards, ratingNotice: cfg.Hooks.RatingNotice, measure: cfg.Hooks.Measure}
+	*b.feedback = feedbackRecorder{workers: b.workers, jobs: b.jobs, people: b.people, measure: cfg.Hooks.Measure}
 }
 
 // fillExecutor fills the components that run jobs.

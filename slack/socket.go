@@ -31,7 +31,6 @@ const (
 type socket struct {
 	conn       *websocket.Conn
 	maxSilence time.Duration // how long it may be silent
-	onFrame    func(sent bool, data []byte)
 	opened     time.Time
 	// leaving is closed when Slack asks for a disconnect, done when the socket has ended.
 	leaving, done chan struct{}
@@ -59,7 +58,7 @@ func (r *receiver) openSocket(ctx context.Context, replaces bool) (*socket, erro
 		return nil, fmt.Errorf("slack: connect a socket: %w", r.api.CleanError(err))
 	}
 	s := &socket{
-		conn: conn, onFrame: r.api.Frame, maxSilence: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
+		conn: conn, maxSilence: r.pingTimeout, opened: time.Now(), helloBy: time.Now().Add(r.pingTimeout), replaces: replaces,
 		leaving: make(chan struct{}), done: make(chan struct{}),
 	}
 	conn.SetReadLimit(maxFrame)
@@ -161,7 +160,6 @@ func (r *receiver) listen(ctx context.Context, s *socket) error {
 		if err != nil {
 			return r.readError(s, err)
 		}
-		r.api.Frame(false, data)
 		if s.greeted {
 			r.progress.RecordAlive()
 		}
@@ -227,7 +225,6 @@ func (s *socket) write(v any) error {
 	if err != nil {
 		return err
 	}
-	s.onFrame(true, data)
 	return s.conn.WriteMessage(websocket.TextMessage, data)
 }
 

@@ -1,7 +1,6 @@
 package toolgroups
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -27,12 +26,6 @@ type Router interface {
 	// Route returns the route of the next request. Equal inputs give equal routes, and loading more
 	// groups only appends tools. It may be called concurrently.
 	Route(f RouteInput) Route
-}
-
-// Learner is an optional interface of a [Router] that learns from the calls of earlier turns.
-type Learner interface {
-	// Learn learns from the calls of a turn. It is called after the delivery of the answer; an error is logged.
-	Learn(ctx context.Context, scope Scope, turn []PastCall) error
 }
 
 // RouteInput is the input of a [Router].

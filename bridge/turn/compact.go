@@ -185,16 +185,13 @@ func (t *Runner) RunDeferred(ctx context.Context, j *queue.Run) {
 	if !ok {
 		return
 	}
-	learn, compact := w.learn, w.compact
-	w.learn, w.compact = nil, nil
+	compact := w.compact
+	w.compact = nil
 	defer func() {
 		if r := recover(); r != nil {
 			t.cfg.Log.Error("work after an answer panicked", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	if learn != nil && ctx.Err() == nil {
-		learn(ctx)
-	}
 	if compact == nil || len(w.Parts) == 0 || ctx.Err() != nil {
 		return
 	}
@@ -202,27 +199,6 @@ func (t *Runner) RunDeferred(ctx context.Context, j *queue.Run) {
 		return
 	}
 	compact(ctx)
-}
-
-// learnTimeout bounds the time that learning from an answered turn may take.
-const learnTimeout = 5 * time.Second
-
-// learnLater schedules that the router learns from the calls of an answered turn.
-func (t *Runner) learnLater(j *queue.Run, scope toolgroups.Scope, calls []toolgroups.PastCall) {
-	learner, ok := t.cfg.Router.(toolgroups.Learner)
-	if !ok || len(calls) == 0 {
-		return
-	}
-	WorkOf(j).learn = func(ctx context.Context) {
-		if t.cfg.StoreMonitor.Failing() {
-			return
-		}
-		ctx, cancel := context.WithTimeout(ctx, learnTimeout)
-		defer cancel()
-		if err := learner.Learn(ctx, scope, calls); err != nil {
-			t.cfg.Log.Warn("nothing was learned from the searches of a turn", "session", scope.Session, "err", err)
-		}
-	}
 }
 
 // compact summarizes a conversation until it fits again. If that fails, the conversation stays

@@ -238,7 +238,6 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			m.Text = missing.addLeftOutNotice(h, addModelNotices(h, persona.Model, m.Text))
 			answer = m.Text
 			t.notifyCallsInText(ctx, missing, persona.Model)
-			t.learnLater(j, scope, agent.PastCalls(h.Messages))
 			if t.cfg.SpeechFor != nil {
 				WorkOf(j).Speak = t.cfg.SpeechFor(ctx, scope, wasSpoken(j))
 			}

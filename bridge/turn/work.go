@@ -30,8 +30,8 @@ type Work struct {
 	waited bool
 	// announced says that the log has announcements of the turn.
 	announced bool
-	// learn and compact are called once the answer is delivered.
-	learn, compact func(context.Context)
+	// compact is called once the answer is delivered.
+	compact func(context.Context)
 	// original is set only in a copy of a job that has another message of the turn. It is the job from
 	// which the copy was made.
 	original *queue.Run

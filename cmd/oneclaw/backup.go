@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
@@ -58,7 +59,7 @@ func restoreCommand(load cli.Loader) *cobra.Command {
 			"A backup that is sealed wants the file with its secret key (--identity). " + notInBackup,
 		Args: cli.OneArgument,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
-			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, database.NewestFormat(cfg.Runtime.Migrations))
+			kept, err := database.Restore(cmd.Context(), cfg.Place(), args[0], identities, database.NewestFormat(app.Migrations(cfg)))
 			if err != nil {
 				return err
 			}

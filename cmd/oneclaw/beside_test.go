@@ -45,11 +45,6 @@ func TestCommandsWorkBesideARunningBot(t *testing.T) {
 	if err != nil || json.Unmarshal(bytes.SplitN([]byte(out), []byte("\n"), 2)[0], &first) != nil || first.Text != "what is this about?" {
 		t.Errorf("history as JSON: %v: %s", err, out)
 	}
-	out, err = cli("", "bill", "--chat", chat)
-	if err != nil {
-		t.Errorf("bill: %v: %s", err, out)
-	}
-	wantIn(t, out, "groups")
 	out, err = cli("sk-very-secret\n", "provider", "key", "nobody")
 	if err == nil || !strings.Contains(out, "nobody") || strings.Contains(out, "very-secret") {
 		t.Errorf("a key for nobody: %v: %s", err, out)

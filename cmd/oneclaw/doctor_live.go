@@ -18,7 +18,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor/live"
 	"oneclaw/internal/models"
-	"oneclaw/internal/record"
+	"oneclaw/internal/retry"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
@@ -34,9 +34,7 @@ func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 	if err != nil {
 		return err
 	}
-	var seen record.LineBuffer
-	cfg.Taps = &record.Recorder{OnLine: seen.Add, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now}
-	cfg.TapPlatforms()
+	var seen live.Responses
 	var tries []iter.Seq[live.Row]
 	for name, one := range cfg.All {
 		if one.Missing() != "" {
@@ -47,12 +45,15 @@ func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 			_, _ = fmt.Fprintf(w, "Left out: %s. The owner's chat there is not known; name one with --chat %[1]s:ID.\n", name)
 			continue
 		}
+		if p, ok := one.(interface{ Tap(tap retry.Tap) }); ok {
+			p.Tap(seen.Tap)
+		}
 		platform, err := one.Open(nil, cli.NewLogger(cmd.ErrOrStderr(), cfg)) // needs no store, because Run is not called
 		if err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(w, "To %s go %s.\n", place, live.Messages)
-		tries = append(tries, live.TryPlatform(ctx, platform, place, seen.Take))
+		tries = append(tries, live.TryPlatform(ctx, platform, place, &seen))
 	}
 	if m := cfg.Model; m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
 		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")

@@ -20,9 +20,11 @@ func rootCommand(load cli.Loader) *cobra.Command {
 	}
 	root.AddCommand(
 		runCommand(load), setupCommand(load), claimCommand(load), doctorCommand(load), slackCommand(), providerCommand(load),
-		googleCommand(load), exportCommand(load), billCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
+		googleCommand(load), toolsCommand(load), configCommand(load), historyCommand(load),
 		backupCommand(load), restoreCommand(load), moveCommand(load), importCommand(load), replicasCommand(load), auditCommand(load),
 		serviceCommand(), healthCommand(load), versionCommand(load),
+		cli.GoneCommand("bill", "/usage and the pages of administrators show what a conversation has used"),
+		cli.GoneCommand("export", "/export gives people their own conversations"),
 	)
 	return root
 }

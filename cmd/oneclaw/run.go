@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -15,41 +14,31 @@ import (
 	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
-	"oneclaw/internal/record"
-	"oneclaw/internal/wording"
 )
 
 func runCommand(load cli.Loader) *cobra.Command {
-	file := ""
 	command := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the configured platforms until stopped",
 		Args:  cobra.NoArgs,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+			if cmd.Flags().Changed(recordFlag) {
+				return errors.New("--" + recordFlag + " is gone: the log, /why and traces say what the bot does")
+			}
 			log := cli.NewLogger(cmd.ErrOrStderr(), cfg)
 			if out, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(out.Fd())) {
 				cfg.Runtime.Terminal = out
 			}
-			return withRecording(file, cfg, log, func(cfg config.Config) error { return app.Run(cmd.Context(), cfg, log, systemdNotifier(log)) })
+			return app.Run(cmd.Context(), cfg, log, systemdNotifier(log))
 		}),
 	}
-	command.Flags().StringVar(&file, "record", "", "keep what is exchanged with platforms and models in this new file, with secrets masked")
+	command.Flags().String(recordFlag, "", "")
+	_ = command.Flags().MarkHidden(recordFlag) // it exists
 	return command
 }
 
-// withRecording calls do, and records the traffic to a file if path is not empty.
-func withRecording(path string, cfg config.Config, log *slog.Logger, do func(config.Config) error) error {
-	if path == "" {
-		return do(cfg)
-	}
-	file, err := record.Create(path, record.MaxFile, log)
-	if err != nil {
-		return err
-	}
-	log.Warn("recording all messages and answers to a file", "file", path, "at_most", wording.FormatSize(record.MaxFile))
-	cfg.Taps = &record.Recorder{OnLine: file.Append, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now}
-	return errors.Join(do(cfg), file.Close())
-}
+// recordFlag is a flag of earlier programs.
+const recordFlag = "record"
 
 // healthCommand asks a running bot whether it is alive. It is the health check of the container image,
 // which contains no other program that could do so.

@@ -17,7 +17,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/internal/app"
-	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups/search"
@@ -59,7 +58,7 @@ func runTools(name string) error {
 			return serveLarge(g)
 		}
 	}
-	list, err := bill.ServerList()
+	list, err := serverList()
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func runTools(name string) error {
 			continue
 		}
 		server := sdk.NewServer(&sdk.Implementation{Name: s.Name, Title: s.Title, Version: "1"}, nil)
-		for _, t := range s.Tools() {
+		for _, t := range s.tools() {
 			server.AddTool(&sdk.Tool{
 				Name: t.Name, Description: t.Description, InputSchema: t.Schema, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.ReadOnly},
 			}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -84,7 +83,7 @@ func runTools(name string) error {
 // the folder in which they leave a file at each start.
 func (w *harness) withServers() (names []string, starts string) {
 	w.t.Helper()
-	list, err := bill.ServerList()
+	list, err := serverList()
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"oneclaw/internal/app"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
@@ -78,7 +80,7 @@ func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	}
 	chat := fmt.Sprint("telegram:", ann)
 	for _, args := range [][]string{{"run"}, {"claim"}, {"history", chat}, {"restore", copied}} {
-		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", database.LowestFormat+1, database.LowestFormat), "update oneclaw")
+		wantIn(t, w.refused(older, args...), fmt.Sprintf("newer oneclaw (format %d, this one knows %d)", database.NewestFormat(app.Migrations(config.Config{}))+1, database.NewestFormat(app.Migrations(config.Config{}))), "update oneclaw")
 	}
 	after, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(before, after) {

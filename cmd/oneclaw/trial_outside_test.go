@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,7 +32,7 @@ func fromTest() config.Runtime {
 	o := config.DefaultRuntime()
 	newer, _ := strconv.Atoi(os.Getenv(newerVariable))
 	for range newer {
-		o.Migrations = append(o.Migrations, func(ctx context.Context, store storage.Store) error {
+		o.Migrations = append(o.Migrations, func(ctx context.Context, store storage.Store, _ *slog.Logger) error {
 			_, err := store.Put(ctx, "newer", []byte("format"), storage.Any)
 			return err
 		})

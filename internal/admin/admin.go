@@ -25,7 +25,6 @@ import (
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/cache"
 	"oneclaw/internal/retry"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
@@ -58,9 +57,7 @@ type Config struct {
 	Bot Bot
 	// Ledger has the budgets; nil hides them.
 	Ledger *budget.Ledger
-	// Costs estimates what conversations would have cost with other models; nil hides that.
-	Costs Costs
-	Tools ToolSource
+	Tools  ToolSource
 	// Program has the settings and logged errors.
 	Program Program
 	// ExtraViews are views of other packages, after those of this one.
@@ -90,10 +87,9 @@ type Texts struct {
 type page struct {
 	Config
 
-	jobs        queue.Store
-	lastCheck   atomic.Pointer[checkResult]
-	costResults *cache.Cache[string, costResult]
-	activity    atomic.Pointer[recentActivity]
+	jobs      queue.Store
+	lastCheck atomic.Pointer[checkResult]
+	activity  atomic.Pointer[recentActivity]
 }
 
 // New returns the handler of the page. The caller must admit only administrators.
@@ -108,7 +104,7 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
-	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, costResults: cache.New[string, costResult](maxCostResults)}
+	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}}
 	return frame.New(frame.Config{
 		Views: append(p.views(), cfg.ExtraViews...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, OnExport: p.recordExport, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
 	})
@@ -126,7 +122,7 @@ func (p *page) views() []frame.View {
 		{Path: "messages", Title: "Messages", Show: p.messages},
 		{Path: messageView, Title: "A message", Hidden: true, Parent: "messages", Show: p.message, HandleForm: p.readMessage},
 		{Path: "conversations", Title: "Conversations", Show: p.conversations},
-		{Path: conversationView, Title: "A conversation", Hidden: true, Parent: "conversations", Show: p.conversation, RunsConcurrently: asksForCosts, HandleForm: p.readConversation},
+		{Path: conversationView, Title: "A conversation", Hidden: true, Parent: "conversations", Show: p.conversation, HandleForm: p.readConversation},
 		{Path: "spending", Title: "Spending", Show: p.spending},
 		{Path: "tools", Title: "Tools", Show: p.tools},
 		{Path: "schedules", Title: "Schedules and hooks", Show: p.schedulesPage},

@@ -121,17 +121,6 @@ func (p *page) conversation(ctx context.Context, r frame.Request) (frame.Page, e
 		return frame.Page{}, err
 	}
 	sections := []frame.Section{{Facts: facts}, {Title: "Turns", Table: t}, said}
-	if p.Costs != nil {
-		costs, err := p.costs(ctx, r, log)
-		if err != nil {
-			return frame.Page{}, err
-		}
-		at := 2
-		if r.Query.Get(costsField) != "" {
-			at = 1 // the administrator has asked for the costs
-		}
-		sections = slices.Insert(sections, at, costs...)
-	}
 	return frame.Page{Sections: sections}, nil
 }
 

@@ -21,15 +21,12 @@ import (
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
-	"oneclaw/internal/bill"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/learning"
 	"oneclaw/internal/telemetry"
 	"oneclaw/storage"
 	"oneclaw/storage/replicas"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
-	"oneclaw/toolgroups/search"
 )
 
 const script = `<script>alert(1)</script><img src=x onerror=alert(2)>"'><svg onload=alert(3)>`
@@ -58,12 +55,6 @@ func everywhere(t *testing.T, text string) *harness {
 			},
 		}
 		cfg.Tools = admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
-		cfg.Costs = &reckoner{
-			tables: []bill.Provider{{Name: text, Model: text}},
-			of: func(context.Context, string, learning.Selection) (learning.Comparison, error) {
-				return learning.Comparison{Lines: []bill.Line{{Conversation: text, Provider: text, Model: text, Routing: search.Routing(text), USD: 1}}}, nil
-			},
-		}
 		cfg.Program = admin.Program{
 			Settings: func(context.Context) ([]admin.Setting, error) {
 				return []admin.Setting{{Name: text, Value: text, Source: text}}, nil
@@ -126,7 +117,7 @@ func pages(r *harness) []string {
 	all := []string{
 		frame.ViewURL("message", "key", "telegram:7/1/text", "texts", "1"), frame.ViewURL("conversation", "log", "telegram:7/1", "owner", "telegram:x", "texts", "1"),
 		frame.ViewURL("messages", "find", script, "state", script), frame.ViewURL("conversations", "owner", script), frame.ViewURL("conversation", "log", "telegram:7/1", "owner", script),
-		frame.ViewURL("conversation", "log", "telegram:7/1", "costs", script, "models", script, "routings", script),
+		frame.ViewURL("conversation", "log", "telegram:7/1"),
 		frame.ViewURL("spending", "day", script), frame.ViewURL("messages", "after", script), frame.ViewURL("tools", "server", script, "user", script),
 	}
 	return append(all, views(r)...)
@@ -244,7 +235,7 @@ func TestPaths(t *testing.T) {
 		{http.MethodGet, "/admin/message?key=" + strings.Repeat("x", 600), "", http.StatusNotFound},
 		{http.MethodGet, "/admin/conversation?log=none", "", http.StatusNotFound},
 		{http.MethodGet, "/admin/conversation?log=" + strings.Repeat("x", 600), "", http.StatusNotFound},
-		{http.MethodGet, "/admin/conversation?costs=0&log=none", "", http.StatusNotFound},
+		{http.MethodGet, "/admin/conversation?log=none", "", http.StatusNotFound},
 		{http.MethodGet, "/admin/messages?find=" + strings.Repeat("x", 5000), "", http.StatusNotFound},
 		{http.MethodGet, "/admin/messages?csv=none", "", http.StatusNotFound},
 		{http.MethodGet, "/admin/messages?%zz", "", http.StatusNotFound},

@@ -26,14 +26,12 @@ import (
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/signin"
-	"oneclaw/internal/bill"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/cache"
 	"oneclaw/internal/config"
 	"oneclaw/internal/connections"
 	"oneclaw/internal/database"
 	"oneclaw/internal/hooks"
-	"oneclaw/internal/learning"
 	"oneclaw/internal/models"
 	"oneclaw/internal/personal"
 	"oneclaw/internal/redact"
@@ -42,7 +40,6 @@ import (
 	"oneclaw/internal/telemetry"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/background"
-	"oneclaw/toolgroups/search"
 )
 
 // Prompt begins the system prompt of the default agent; other agents have prompts of their own. It does
@@ -101,7 +98,6 @@ type Bot struct {
 	models     *models.Models
 	offerClaim func(context.Context) error
 	redact     *redact.Redactor
-	exporter   learning.Exporter // the zero value refuses exports
 	errors     *admin.ErrorStore
 	// metrics is served at /metrics.
 	metrics *telemetry.Metrics
@@ -170,12 +166,14 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 	})
 	log = b.traces.WrapLogger(log)
 	b.log = log
+	for _, warning := range cfg.Warnings {
+		log.Warn(warning) //nolint:sloglint // a whole sentence
+	}
 	b.errors = &admin.ErrorStore{Store: store, Ring: cfg.Errors, Log: log, Now: cfg.Runtime.Now}
 	if store.Shared() {
 		b.errors.Replica = rand.Text()
 	}
 	b.offerClaim = func(ctx context.Context) error { offerClaim(ctx, cfg, store, log); return nil }
-	cfg.TapPlatforms()
 	var err error
 	if b.platforms, err = cfg.Open(store, b.leaderCheck(), log); err != nil {
 		return nil, err
@@ -216,17 +214,16 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 		return nil, err
 	}
 	answering.SpeechFor = speaker.SpeechFor
-	judged, learn := b.consentHooks(cfg, log)
 	private, remembered := b.newExporter(cfg), personal.MemoryPanel{Memory: b.tools.memory}
 	b.bridge, err = bridge.New(bridge.Config{
 		Store: store, DataDir: cfg.FilesDir(), Platforms: b.platforms, Access: access.Access(cfg.Access),
 		Turns:          answering,
-		Commands:       slices.Concat(found.Commands(), speaker.Commands(), budget.Commands(b.ledger, found.Payer), b.tools.connections.Commands(), b.hooks.Commands(), learn, b.signIn.Commands(), remembered.Commands(), private.Commands()),
+		Commands:       slices.Concat(found.Commands(), speaker.Commands(), budget.Commands(b.ledger, found.Payer), b.tools.connections.Commands(), b.hooks.Commands(), b.signIn.Commands(), remembered.Commands(), private.Commands()),
 		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, connections.CardKind: b.tools.connections.HandlePress, personal.MemoryCard: remembered.HandlePress},
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
 		Hooks: bridge.Hooks{
 			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, ForgetIn: private.ForgetIn, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
-			OnChatMoved: b.withHooks(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(), RatingNotice: judged,
+			OnChatMoved: b.withHooks(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(),
 		},
 		Limits: bridge.Limits{
 			Concurrency: cfg.Concurrency(), Retention: cfg.Retention, AnswerLimits: cfg.AnswerLimits,
@@ -275,29 +272,10 @@ func (b *Bot) Ledger() *budget.Ledger { return b.ledger }
 // Prompt returns the static part of the system prompt for the default agent.
 func (b *Bot) Prompt() string { return joinPrompt(Prompt, b.tools.skills.Section()) }
 
-// BillConfig returns the configuration for replaying conversations with the bot's current tools.
-func (b *Bot) BillConfig(cfg config.Config) bill.Config {
-	prices := CachePrices(cfg)
-	routing, err := b.tools.settings.Values.Get(context.Background(), settings.SettingRouting)
-	if err != nil {
-		b.log.Warn("cannot read the routing setting, using the configured one", "err", err)
-		routing = cfg.Tools.Routing
-	}
-	return bill.Config{
-		Model: cfg.Model.Name, Routing: search.Routing(routing),
-		Registry: b.Registry(), Prompt: b.Prompt(), ToolSearch: cfg.Tools.ToolSearch,
-		Prices: prices, Providers: bill.Providers(prices, settings.ContextTokens), DollarPrice: cfg.PriceLookup(),
-	}
-}
-
 // turnSettings returns the configuration of turns, which answer messages.
 func (b *Bot) turnSettings(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turn.Settings, error) {
 	persona := &profileBuilder{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Runtime.Now, log: log, starts: cache.New[string, time.Time](maxStarts)}
-	var uses *search.Uses
-	if cfg.Tools.ToolSearch.Learn {
-		uses = search.NewUses(b.store)
-	}
-	router, err := newModeRouter(cfg, changing, found, b.tools.mcp, uses, log)
+	router, err := newModeRouter(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
 		return turn.Settings{}, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
-	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 )
@@ -33,7 +32,6 @@ func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.C
 	return func(ctx context.Context) error {
 		defer func() { _ = l.Close() }()
 		mux := http.NewServeMux()
-		mux.Handle("POST /export", b.exporter)
 		mux.HandleFunc("POST /history", answerOrder(func(w io.Writer, r *http.Request) error {
 			return writeMessages(r.Context(), b.store, r.FormValue("chat"), w)
 		}))
@@ -42,9 +40,6 @@ func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.C
 		}))
 		mux.HandleFunc("POST /provider-on", answerOrder(func(w io.Writer, r *http.Request) error {
 			return switchOnProvider(r.Context(), cfg, b.store, r.URL.Query().Get("id"), w)
-		}))
-		mux.HandleFunc("POST /bill", answerOrder(func(w io.Writer, r *http.Request) error {
-			return b.writeBill(r.Context(), cfg, r.FormValue("chat"), bill.NewFormat(r.FormValue("form"), r.FormValue("pause")), w)
 		}))
 		mux.HandleFunc("POST /models", answerOrder(func(w io.Writer, r *http.Request) error {
 			return json.NewEncoder(w).Encode(b.models.CheckKinds(r.Context()))

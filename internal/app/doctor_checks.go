@@ -113,7 +113,7 @@ func (d *checker) checkDatabase(ctx context.Context) *doctor.Finding {
 	if d.cfg.Store.Shared() {
 		return d.checkServer(ctx)
 	}
-	err := database.Verify(ctx, d.cfg.DataDir, d.cfg.Runtime.Migrations)
+	err := database.Verify(ctx, d.cfg.DataDir, Migrations(d.cfg))
 	switch {
 	case err == nil:
 		return doctor.OK("whole")
@@ -133,7 +133,7 @@ const slowWrite = 100 * time.Millisecond
 
 // checkServer checks a database that replicas share.
 func (d *checker) checkServer(ctx context.Context) *doctor.Finding {
-	h, err := database.ReadHealth(ctx, d.cfg.Place(), d.cfg.Runtime.Migrations)
+	h, err := database.ReadHealth(ctx, d.cfg.Place(), Migrations(d.cfg))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return doctor.OK("%s can be reached; the tables are made at the first start", d.cfg.Place())

@@ -17,7 +17,6 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/settings"
@@ -97,43 +96,6 @@ func decodeMessages(decoder *json.Decoder) iter.Seq2[agent.Message, error] {
 			}
 		}
 	}
-}
-
-// WriteChatBill writes the cost of a chat's current conversation. It asks the running bot if there is
-// one.
-func WriteChatBill(ctx context.Context, cfg config.Config, chat string, form bill.Format, w io.Writer) error {
-	if err := checkChat(cfg, chat); err != nil {
-		return err
-	}
-	query := url.Values{"chat": {chat}, "form": {form.Name()}, "pause": {form.Pause()}}
-	running, err := SendOrder(ctx, cfg, "bill?"+query.Encode(), nil, func(body io.Reader) error {
-		_, err := io.Copy(w, body)
-		return err
-	})
-	if running {
-		return err
-	}
-	// Build the bot with its real data, so that it has its own tools and servers, but do not run it.
-	return WithBot(ctx, cfg, slog.New(slog.DiscardHandler), func(b *Bot) error { return b.writeBill(ctx, cfg, chat, form, w) })
-}
-
-// writeBill replays the current conversation of a chat and writes its cost.
-func (b *Bot) writeBill(ctx context.Context, cfg config.Config, chat string, form bill.Format, w io.Writer) error {
-	messages, err := messagesOf(ctx, b.store, chat)
-	if err != nil {
-		return err
-	}
-	played, err := bill.FromLog(chat, messages)
-	if err != nil {
-		return err
-	}
-	as, left := b.BillConfig(cfg), 0
-	as.OnOmitted = func(calls int) { left += calls }
-	if err := errors.Join(form.Print(ctx, w, as, played), form.PrintModels(ctx, w, as, played)); err != nil || left == 0 || form.Name() != "" {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "\n%d calls are left out: their tools are not there any more.\n", left)
-	return err
 }
 
 // maxKey bounds a key, in bytes.

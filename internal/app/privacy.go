@@ -16,7 +16,6 @@ import (
 	"oneclaw/internal/personal"
 	"oneclaw/internal/settings"
 	"oneclaw/internal/workspace"
-	"oneclaw/toolgroups/search"
 )
 
 // personalData returns the kinds of personal data, with functions that export and delete each.
@@ -59,13 +58,6 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Name: "approvals", About: "What you have allowed me to do until a conversation is cleared.",
 			Data: func(ctx context.Context, p person) (any, error) {
 				return interact.LastingApprovalsOf(ctx, b.store, p.User)
-			},
-		},
-		{
-			Name: "searches", About: "Which searches for tools led to which tool, where that is learned.", Forget: owner(search.NewUses(b.store).Forget),
-			Data: func(ctx context.Context, p person) (any, error) { return search.NewUses(b.store).List(ctx, p.User) },
-			ForgetIn: func(ctx context.Context, user string, _ chats.Chat) error {
-				return search.NewUses(b.store).Forget(ctx, user)
 			},
 		},
 		{

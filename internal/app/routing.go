@@ -23,7 +23,7 @@ type modeRouter struct {
 	log       *slog.Logger
 }
 
-func newModeRouter(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, uses *search.Uses, log *slog.Logger) (*modeRouter, error) {
+func newModeRouter(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*modeRouter, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
@@ -38,7 +38,7 @@ func newModeRouter(cfg config.Config, s *settings.Settings, m *models.Models, se
 	for _, mode := range search.Routings() {
 		router, err := search.NewRouter(search.RouterConfig{
 			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: CachePrices(cfg),
-			Unavailable: func() []search.UnavailableSource { return unavailableServers(servers) }, Ranker: ranker, Uses: uses, Logger: log,
+			Unavailable: func() []search.UnavailableSource { return unavailableServers(servers) }, Ranker: ranker, Logger: log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("routing of tools: %w", err)
@@ -63,11 +63,6 @@ func CachePrices(cfg config.Config) func(model string) search.Prices {
 		}
 		return prices
 	}
-}
-
-// Learn implements toolgroups.Learner. What is learned is the same in all modes.
-func (r *modeRouter) Learn(ctx context.Context, scope toolgroups.Scope, turn []toolgroups.PastCall) error {
-	return r.byMode[string(search.RoutingSearch)].Learn(ctx, scope, turn)
 }
 
 // Route implements toolgroups.Router.

@@ -6,29 +6,7 @@ import (
 
 	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
-	"oneclaw/internal/settings"
-	"oneclaw/toolgroups/search"
 )
-
-// What other models would have cost is worked out with the routing that counts, which may have been changed
-// in a chat.
-func TestTheBillHasTheRoutingThatCounts(t *testing.T) {
-	cfg, err := config.Load("", []string{"ONECLAW_DATA_DIR=" + t.TempDir(), "ONECLAW_ROUTING=groups"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := WithEmptyBot(t.Context(), cfg, func(b *Bot) error {
-		if err := b.Settings().Values.Set(t.Context(), settings.SettingRouting, string(search.RoutingAll)); err != nil {
-			return err
-		}
-		if got := b.BillConfig(cfg).Routing; got != search.RoutingAll {
-			t.Errorf("it is %s", got)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // What the routing decides by follows the prices that an operator has set.
 func TestCachePrices(t *testing.T) {

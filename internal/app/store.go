@@ -18,7 +18,7 @@ import (
 
 // OpenStore opens the database and upgrades it to the newest format. The end of ctx interrupts that.
 func OpenStore(ctx context.Context, cfg config.Config, log *slog.Logger) (*database.Store, error) {
-	store, err := database.Open(ctx, database.Config{Place: cfg.Place(), Migrations: cfg.Runtime.Migrations, TTL: cfg.Runtime.ReplicaTTL, Logger: log})
+	store, err := database.Open(ctx, database.Config{Place: cfg.Place(), Migrations: Migrations(cfg), TTL: cfg.Runtime.ReplicaTTL, Logger: log})
 	if err == nil && cfg.Runtime.WrapStore != nil {
 		store.Store = cfg.Runtime.WrapStore(store.Store)
 	}

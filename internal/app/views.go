@@ -13,10 +13,8 @@ import (
 	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/admin/signin"
-	"oneclaw/internal/bill"
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
-	"oneclaw/internal/learning"
 	"oneclaw/storage/replicas"
 )
 
@@ -35,7 +33,6 @@ func (b *Bot) newAdminPages(cfg config.Config) (http.Handler, error) {
 	}
 	return admin.New(admin.Config{
 		ExtraViews: more, Store: b.store, People: b.bridge.People().ListPeople, Explain: b.bridge.Explain, Bot: bot, Ledger: b.ledger,
-		Costs: learning.NewCosts(learning.CostsConfig{Store: b.store, BillConfig: func() bill.Config { return b.BillConfig(cfg) }, Price: cfg.PriceLookup()}),
 		Texts: admin.Texts{Allowed: cfg.AdminTexts, Announce: func(ctx context.Context, chat chats.Chat, key, text string) error {
 			return b.bridge.Post(ctx, key, chat, interact.Card{Text: text})
 		}},

@@ -119,6 +119,16 @@ func ParentCommand(use, short string) *cobra.Command {
 	}
 }
 
+// GoneCommand returns a hidden command of earlier programs, which says what to do instead.
+func GoneCommand(name, instead string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return fmt.Errorf("%s is gone: %s", cmd.CommandPath(), instead)
+		},
+	}
+}
+
 // OneArgument returns an error with the usage unless there is exactly one argument.
 func OneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {

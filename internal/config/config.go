@@ -66,7 +66,8 @@ type program struct {
 	// LogLevel is the current log level, which may change while the program runs.
 	LogLevel *slog.LevelVar
 	Runtime  Runtime
-	Taps     tapper // nil if nothing is recorded
+	// Warnings are lines about settings that are ignored.
+	Warnings []string
 	// Redact masks the secrets in all settings, and secrets that are added later.
 	Redact *redact.Redactor
 	// Errors has the most recent warnings and errors from the log.
@@ -91,8 +92,6 @@ type DataConfig struct {
 	// StorePasswordFile is read for each connection, so that it can change.
 	StorePasswordFile string        `yaml:"-"`
 	SecretKey         redact.Secret `yaml:"secret_key" env:"ONECLAW_SECRET_KEY"`
-	// ExportJudged lets the operator export conversations with feedback. Users are notified.
-	ExportJudged bool `yaml:"export_judged" env:"ONECLAW_EXPORT_JUDGED"`
 	// BackupRecipients are the age public keys for which backups are encrypted.
 	BackupRecipients []string `yaml:"backup_recipients" env:"ONECLAW_BACKUP_RECIPIENTS"`
 	bridge.Retention `yaml:",inline"`
@@ -265,6 +264,7 @@ func load(file string, environ []string) (Config, error) {
 			delete(environment, name)
 		}
 	}
+	cfg.dropGoneVariables(environment)
 	if err := checkVariables(environment); err != nil {
 		return cfg, err
 	}

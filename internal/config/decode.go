@@ -33,11 +33,14 @@ func DecodeConfig(data []byte, cfg *Config) error {
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 		var lines []string
 		for _, text := range wrong.Errors {
-			lines = append(lines, explain(text, data))
+			if m := unknownKey.FindStringSubmatch(text); m == nil || !cfg.warnOfKey(keyAt(data, m[1], m[2])) {
+				lines = append(lines, explain(text, data))
+			}
 		}
-		return oneLineError(strings.Join(lines, "; "))
-	}
-	if err != nil {
+		if len(lines) > 0 {
+			return oneLineError(strings.Join(lines, "; "))
+		}
+	} else if err != nil {
 		return oneLineError(err.Error())
 	}
 	for {

@@ -14,7 +14,7 @@ type Runtime struct {
 	Now func() time.Time
 	// Version is the program's version, set by the linker.
 	Version string
-	// Migrations upgrade from [database.LowestFormat] to the newest format; there are none yet.
+	// Migrations are steps behind those of the program.
 	Migrations []database.Migration
 	Resolver   *net.Resolver // for tools and MCP servers; nil means the host's
 	// ReplicaTTL is how long a replica may be silent before it counts as dead; 0 means the default.

@@ -32,7 +32,7 @@ func (s *crashStore) Put(ctx context.Context, key string, value []byte, rev stor
 func TestMigrationsRunInOrderWhereverACrashCutsThemOff(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	add := func(letter string) Migration {
-		return func(ctx context.Context, store storage.Store) error {
+		return func(ctx context.Context, store storage.Store, _ *slog.Logger) error {
 			entry, err := store.Get(ctx, "k")
 			if err != nil || strings.HasSuffix(string(entry.Value), letter) {
 				return err

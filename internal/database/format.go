@@ -41,8 +41,6 @@ import (
 //	heard/        messages in those groups; about 50 for each chat or thread, for a day
 //	moved/        the new ids of chats that moved; one for each
 //	session/      the current conversation; one for each chat
-//	learning/     chats notified of exports, and users who opted out; one for each; the key
-//	              of the pseudonyms
 //	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
 //	error/        errors of the log; at most 1,000, for 30 days
 //	errors-erased/ whose errors replicas have to drop from their memory; for three hours
@@ -61,7 +59,6 @@ import (
 //	              each channel, deleted after half an hour; with several processes the
 //	              threads with the bot, for a day
 //	hook/         webhooks, bounded for each owner
-//	searches/     which searches for tools led to which tool; one for each user, of a bounded size
 //	google/       an account, wanted scopes, and a sign-in; one each for a user
 //	mcp/          servers that were added or imported, at most 50 of each; for each server the
 //	              descriptions that were allowed, and the bot's client; for each server and user an
@@ -103,12 +100,12 @@ type format struct {
 	empty bool
 }
 
-// Migration upgrades data from one format to the next. After a crash it runs again, so it must
+// Migration upgrades data from one format to the next, and logs what it drops. After a crash it runs again, so it must
 // accept data that it has changed already.
 //
 // Replicas keep running meanwhile. A program with a new format also reads the previous
 // one, and writes that until [Store.Format] reports that all replicas know the new one.
-type Migration func(ctx context.Context, store storage.Store) error
+type Migration func(ctx context.Context, store storage.Store, log *slog.Logger) error
 
 // readFormat returns the format of the data: 0 if there is no record.
 func readFormat(ctx context.Context, store storage.KV) (format, error) {
@@ -170,7 +167,7 @@ func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup
 	}
 	begun := time.Now()
 	for f.Version < NewestFormat(steps) {
-		if err := steps[f.Version-LowestFormat](ctx, store); err != nil {
+		if err := steps[f.Version-LowestFormat](ctx, store, log); err != nil {
 			return fmt.Errorf("upgrade the database from format %d to %d (its backup is %s): %w", f.Version, f.Version+1, f.Backup, err)
 		}
 		f.Version++

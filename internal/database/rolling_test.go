@@ -31,7 +31,7 @@ func opened(t *testing.T, at Place, formats int, ttl time.Duration) (*Store, err
 	t.Helper()
 	var steps []Migration
 	for range formats {
-		steps = append(steps, func(ctx context.Context, store storage.Store) error {
+		steps = append(steps, func(ctx context.Context, store storage.Store, _ *slog.Logger) error {
 			_, err := store.Put(ctx, "migrated", nil, storage.Any)
 			return err
 		})

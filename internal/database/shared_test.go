@@ -45,7 +45,7 @@ func TestProcessesThatStartTogetherMigrateOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var runs atomic.Int32
-	steps := []Migration{func(ctx context.Context, store storage.Store) error {
+	steps := []Migration{func(ctx context.Context, store storage.Store, _ *slog.Logger) error {
 		runs.Add(1)
 		_, err := store.Put(ctx, "migrated", nil, storage.Absent)
 		return err

@@ -1,7 +1,5 @@
-// Package lab has the commands of oneclaw-lab: the demo, the emulators without a bot, replays of
-// recordings and of exported cases, the cost of conversations, a measurement of tool search, and a
-// simulation of many replicas. No command uses a real platform. The demo and the replay of cases use the
-// real model of the settings if there is one.
+// Package lab has the commands of oneclaw-lab: the demo, and the emulators without a bot. No command uses a
+// real platform. The demo uses the real model of the settings if there is one.
 package lab
 
 import (
@@ -16,6 +14,11 @@ func Root(load cli.Loader) *cobra.Command {
 		Use:   "oneclaw-lab",
 		Short: "Try and measure oneclaw with emulated services",
 	}
-	root.AddCommand(demoCommand(load), emulatorsCommand(), billCommand(load), replayCommand(load), evalCommand(load), scaleCommand())
+	const measures = "the tests measure that now, see docs/tool-search.md and docs/cluster.md"
+	root.AddCommand(
+		demoCommand(load), emulatorsCommand(),
+		cli.GoneCommand("bill", "oneclaw tools counts what a first request carries"), cli.GoneCommand("replay", "there are no recordings any more"),
+		cli.GoneCommand("eval", measures), cli.GoneCommand("scale", measures),
+	)
 	return root
 }

@@ -19,13 +19,8 @@ type Caller struct {
 	tap        Tap
 }
 
-// Tap observes the traffic between a client and its service.
-type Tap interface {
-	// Transport returns a transport that wraps next.
-	Transport(next http.RoundTripper) http.RoundTripper
-	// Frame is called with each message of a socket, received or sent.
-	Frame(sent bool, data []byte)
-}
+// Tap returns a transport that observes the traffic of another.
+type Tap func(next http.RoundTripper) http.RoundTripper
 
 // NewCaller returns a caller that uses the given client or, if nil, a new one. It follows no redirects.
 // redact masks secrets in errors.
@@ -45,15 +40,8 @@ func NewCaller(given *http.Client, redact func(string) string) *Caller {
 func (c *Caller) SetTap(tap Tap) {
 	if c.tap = tap; tap != nil {
 		hc := *c.http.Load()
-		hc.Transport = tap.Transport(cmp.Or(hc.Transport, http.DefaultTransport))
+		hc.Transport = tap(cmp.Or(hc.Transport, http.DefaultTransport))
 		c.http.Store(&hc)
-	}
-}
-
-// Frame passes a socket's message to the tap.
-func (c *Caller) Frame(sent bool, data []byte) {
-	if c.tap != nil {
-		c.tap.Frame(sent, data)
 	}
 }
 
@@ -90,7 +78,7 @@ func (c *Caller) RenewConnections() {
 	}
 	hc := *c.http.Load()
 	if hc.Transport = newTransport(); c.tap != nil {
-		hc.Transport = c.tap.Transport(hc.Transport)
+		hc.Transport = c.tap(hc.Transport)
 	}
 	c.http.Swap(&hc).CloseIdleConnections()
 }

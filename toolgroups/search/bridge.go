@@ -59,9 +59,6 @@ type BridgeConfig struct {
 	TextLimit int
 	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
-	// Uses, if not nil, are the searches whose words count as words of tools. If they cannot be read,
-	// which is logged to Logger, a search does without them.
-	Uses   *Uses
 	Logger *slog.Logger
 }
 

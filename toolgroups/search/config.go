@@ -48,9 +48,6 @@ type Config struct {
 	// EmbeddingModel is the embedding model, as provider_id/model_id, for a ranking by words and meaning.
 	// If empty, tools are ranked by words alone.
 	EmbeddingModel string `yaml:"embeddings,omitempty"`
-	// Learn lets the words of a user's searches count as words of the tools that they led to, in later
-	// searches of that user.
-	Learn bool `yaml:"learn,omitempty"`
 	// Warnings describe the invalid values and the values used instead.
 	Warnings []string `yaml:"-"`
 }
@@ -85,7 +82,9 @@ func Parse(v any) Config {
 	c.ThresholdPct = c.parseNumber(block, "threshold_pct", DefaultThresholdPct, 0, 100)
 	c.MaxSearchLimit = c.parseNumber(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
 	c.EmbeddingModel = c.parseModel(block["embeddings"])
-	c.Learn = c.parseLearn(block["learn"])
+	if _, ok := block["learn"]; ok {
+		c.warn("tool_search.learn is gone: searches teach nothing any more; remove it")
+	}
 	c.SearchDefaultLimit = c.parseNumber(block, "search_default_limit", min(DefaultSearchLimit, c.MaxSearchLimit), 1, c.MaxSearchLimit)
 	return c
 }
@@ -156,15 +155,6 @@ func (c *Config) parseModel(v any) string {
 		return ""
 	}
 	return name
-}
-
-// parseLearn parses the switch of learning.
-func (c *Config) parseLearn(v any) bool {
-	learn, ok := v.(bool)
-	if v != nil && !ok {
-		c.warn("tool_search.learn is %q, not true or false; nothing is learned", clipLine(fmt.Sprint(v), maxParamName))
-	}
-	return learn
 }
 
 // parseNumber parses a whole number and clamps it to the range from low to high.

@@ -48,8 +48,7 @@ func modes() map[string]struct {
 		"true in block":                {block(true), search.DeferAuto, 0},      // Acceptance 94
 		"string yes":                   {"Yes", search.DeferOn, 0},
 		"string 0":                     {block("0"), search.DeferOff, 0},
-		"learn is no switch":           {map[string]any{"learn": "perhaps"}, search.DeferAuto, 1},
-		"learn":                        {map[string]any{"learn": true}, search.DeferAuto, 0},
+		"learn, which is gone":         {map[string]any{"learn": true}, search.DeferAuto, 1},
 		"number 1":                     {block(1), search.DeferOn, 0},
 		"off with space":               {block(" OFF "), search.DeferOff, 0},
 		"a list in place of the block": {[]any{"on"}, search.DeferAuto, 1},

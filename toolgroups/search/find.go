@@ -83,13 +83,6 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		return toolgroups.Result{}, fault
 	}
 	limit, seen, index := b.parseLimit(w.rawLimit), b.shownTexts(), b.cfg.Catalogue.index()
-	if b.cfg.Uses != nil {
-		uses, err := b.cfg.Uses.List(ctx, call.User)
-		if err != nil {
-			b.cfg.Logger.Warn("tools are searched without what was learned", "session", call.Session, "err", err)
-		}
-		index = index.withUses(uses)
-	}
 	if !w.isBatch {
 		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen, index))
 	}

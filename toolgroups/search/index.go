@@ -41,10 +41,9 @@ type Index struct {
 	postings   [][]posting    // by ID of a term
 	idf        []float64      // by ID of a term
 	spelling   spelling
-	byName     map[string][]int     // documents by name in lower case
-	embeddings []meaning.Vector     // by document
-	learned    map[string][]posting // documents that have a word from searches, by stem
-	damping    float64              // factor for synonyms and embeddings, below 1 in large catalogues
+	byName     map[string][]int // documents by name in lower case
+	embeddings []meaning.Vector // by document
+	damping    float64          // factor for synonyms and embeddings, below 1 in large catalogues
 }
 
 // posting is a document that has a term, with the term's weight in it.

@@ -44,7 +44,6 @@ type term struct {
 	stem    string
 	weight  float64
 	matches []match
-	learned []posting // documents that have the word from searches
 }
 
 // match is a matching term of the index, with its weight.
@@ -82,9 +81,9 @@ func (x *Index) parse(text string, common bool) query {
 	return q
 }
 
-// matchedTerms returns the words that match a term of the index or an earlier search.
+// matchedTerms returns the words that match a term of the index.
 func (q query) matchedTerms() []term {
-	return slices.DeleteFunc(slices.Clone(q.terms), func(t term) bool { return len(t.matches)+len(t.learned) == 0 })
+	return slices.DeleteFunc(slices.Clone(q.terms), func(t term) bool { return len(t.matches) == 0 })
 }
 
 // isNumber reports whether a word is a number, date or time (5th, 10am), and so likely an
@@ -102,8 +101,7 @@ func (q *query) addWord(word string, worth float64) {
 		q.raiseWeight(i, worth)
 		return
 	}
-	t := term{stem: word, weight: worth, learned: x.learned[word]}
-	q.hasKnownWord = q.hasKnownWord || len(t.learned) > 0
+	t := term{stem: word, weight: worth}
 	other := replacementWeight
 	if id, ok := x.termIDs[word]; ok {
 		q.hasKnownWord = true
@@ -115,7 +113,7 @@ func (q *query) addWord(word string, worth float64) {
 			t.matches = append(t.matches, match{id, worth * other * k.weight})
 		}
 	}
-	if len(t.matches)+len(t.learned) == 0 {
+	if len(t.matches) == 0 {
 		for _, id := range x.similarTerms(word) {
 			t.matches = append(t.matches, match{id, worth * misspellingWeight})
 		}

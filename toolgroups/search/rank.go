@@ -93,12 +93,6 @@ func (x *Index) score(terms []term) []float64 {
 				word[p.doc] = max(word[p.doc], float32(w.weight)*p.weight)
 			}
 		}
-		for _, p := range t.learned {
-			if word[p.doc] == 0 {
-				met = append(met, p.doc)
-			}
-			word[p.doc] += float32(t.weight) * p.weight
-		}
 		for _, doc := range met {
 			scores[doc] += float64(word[doc])
 			hits[doc]++

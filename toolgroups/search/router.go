@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -73,8 +72,6 @@ type RouterConfig struct {
 	Unavailable func() []UnavailableSource
 	// Ranker ranks the tools. Nil means [WordRanker].
 	Ranker Ranker
-	// Uses, if not nil, learns from searches: the setting tools.tool_search.learn.
-	Uses *Uses
 	// Logger receives the routing of each session. Nil discards it.
 	Logger *slog.Logger
 }
@@ -107,10 +104,7 @@ type catalogueKey struct {
 	role     toolgroups.Role
 }
 
-var _ interface {
-	toolgroups.Router
-	toolgroups.Learner
-} = (*Router)(nil)
+var _ toolgroups.Router = (*Router)(nil)
 
 // NewRouter makes a router.
 func NewRouter(cfg RouterConfig) (*Router, error) {
@@ -132,14 +126,6 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Router{cfg: cfg, configured: configured, catalogues: make(map[catalogueKey]*Catalogue)}, nil
-}
-
-// Learn implements [toolgroups.Learner].
-func (r *Router) Learn(ctx context.Context, scope toolgroups.Scope, turn []toolgroups.PastCall) error {
-	if r.cfg.Uses == nil {
-		return nil
-	}
-	return r.cfg.Uses.Learn(ctx, scope.User, turn)
 }
 
 // Route implements [toolgroups.Router].
@@ -389,7 +375,7 @@ func (r *Router) routeSearch(f toolgroups.RouteInput) (*Bridge, []toolgroups.Too
 	}
 	cfg := BridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, DirectTools: toolgroups.Names(slices.Concat(core, loaded)),
-		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, Uses: r.cfg.Uses, Logger: r.cfg.Logger, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
+		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, Logger: r.cfg.Logger, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
 		PastCalls: slices.DeleteFunc(slices.Clone(f.PastCalls), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {

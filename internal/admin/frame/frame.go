@@ -46,9 +46,6 @@ type View struct {
 	// Hidden keeps the view out of the navigation.
 	Hidden bool
 	Show   func(ctx context.Context, r Request) (Page, error)
-	// RunsConcurrently, if set, reports whether a page is made concurrently
-	// with others, because it takes long and has bounds of its own.
-	RunsConcurrently func(r Request) bool
 	// HandleForm handles a form of the view, and returns the address to show next.
 	HandleForm func(ctx context.Context, r Request) (string, error)
 }
@@ -190,12 +187,7 @@ func (f *Frame) servePage(ctx context.Context, w http.ResponseWriter, r *http.Re
 		return
 	}
 	var page renderedPage
-	var err error
-	if work := func() { page = f.renderPage(ctx, view, request, file) }; view.RunsConcurrently != nil && view.RunsConcurrently(request) {
-		work()
-	} else {
-		err = f.oneAtATime(ctx, work)
-	}
+	err := f.oneAtATime(ctx, func() { page = f.renderPage(ctx, view, request, file) })
 	if r.Context().Err() != nil {
 		return // the request has ended
 	}

@@ -76,8 +76,7 @@ func TestOpenPagesAreMadeAsTheyCost(t *testing.T) {
 	}
 }
 
-// However many look, one page is made at a time, but for those that are made apart; who goes away
-// waits no longer.
+// However many look, one page is made at a time; who goes away waits no longer.
 func TestPagesAreMadeOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		making, free := 0, make(chan struct{})
@@ -86,10 +85,7 @@ func TestPagesAreMadeOneAfterAnother(t *testing.T) {
 				making++
 				<-free
 				return frame.Page{Lead: "One of them"}, nil
-			}}, {
-				Path: "slow", RunsConcurrently: func(r frame.Request) bool { return r.Query.Has("much") },
-				Show: func(context.Context, frame.Request) (frame.Page, error) { return frame.Page{Lead: "Made apart"}, nil },
-			}},
+			}}},
 			Visitor: func(*http.Request) (frame.Visitor, bool) { return frame.Visitor{}, true },
 		})
 		if err != nil {
@@ -105,11 +101,6 @@ func TestPagesAreMadeOneAfterAnother(t *testing.T) {
 		for _, ctx := range []context.Context{t.Context(), gone, t.Context(), t.Context()} {
 			go ask(ctx)
 			synctest.Wait()
-		}
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, frame.Root+"slow?much=1", nil))
-		if !strings.Contains(w.Body.String(), "Made apart") {
-			t.Errorf("a page that is made apart is answered %s", w.Body)
 		}
 		leave()
 		if answer := <-answers; answer != "" {

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/internal/record"
 	"oneclaw/internal/retry"
 	"oneclaw/internal/wording"
 )
@@ -67,8 +66,8 @@ type message struct {
 
 // lastMessage returns the last message in the new responses of the service.
 func (t *trial) lastMessage() (last message) {
-	for _, l := range t.newLines() {
-		if m, ok := t.decodeSent(l.Response); ok {
+	for _, response := range t.responses.take() {
+		if m, ok := t.decodeSent(response); ok {
 			last = m
 		}
 	}
@@ -114,9 +113,9 @@ type service interface {
 	chats.FileFetcher
 }
 
-// TryPlatform sends one message of each kind to a chat and yields the results. seen returns the requests
-// and responses since its last call.
-func TryPlatform(ctx context.Context, p chats.Platform, to chats.Chat, seen func() []record.Line) iter.Seq[Row] {
+// TryPlatform sends one message of each kind to a chat and yields the results. seen has
+// the responses of the platform.
+func TryPlatform(ctx context.Context, p chats.Platform, to chats.Chat, seen *Responses) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		able, ok := p.(service)
 		about, tried := platformSpecs()[p.Name()]
@@ -124,9 +123,9 @@ func TryPlatform(ctx context.Context, p chats.Platform, to chats.Chat, seen func
 			yield(Row{Where: p.Name(), Err: errors.New("the adapter does not support all kinds of messages")})
 			return
 		}
-		t := &trial{service: able, platformSpec: about, address: chats.Address{Chat: to}, newLines: seen}
+		t := &trial{service: able, platformSpec: about, address: chats.Address{Chat: to}, responses: seen}
 		for _, step := range steps {
-			seen()
+			seen.take()
 			did, err := step.run(t, ctx)
 			if !yield(Row{p.Name(), step.name, did, t.want[step.name], err}) || ctx.Err() != nil {
 				return
@@ -139,8 +138,8 @@ func TryPlatform(ctx context.Context, p chats.Platform, to chats.Chat, seen func
 type trial struct {
 	service
 	platformSpec
-	address  chats.Address
-	newLines func() []record.Line
+	address   chats.Address
+	responses *Responses
 	// firstID is the id of the first message, buttonsID that of the message with buttons, fileRef the
 	// service's reference to the file.
 	firstID, buttonsID, fileRef string

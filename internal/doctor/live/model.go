@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"oneclaw/agent"
-	"oneclaw/internal/record"
 	"oneclaw/toolgroups"
 )
 
@@ -31,7 +30,7 @@ func modelResults() map[string]string {
 }
 
 // OwnModel names the program's own model in rows.
-const OwnModel = record.ModelService
+const OwnModel = "model"
 
 // TryModel tests a model with one tool call, in two rounds, and yields the results. where names the model
 // in them.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"oneclaw/bridge/platformtest"
 	"oneclaw/internal/database"
 	"oneclaw/storage"
 	"oneclaw/storage/postgres"
@@ -23,11 +24,8 @@ import (
 // A hundred replicas with a million chats ask a database for what one server can do. The figures of the
 // documents are those of this test.
 func TestScale(t *testing.T) {
-	t.Parallel()
+	platformtest.OnlyNightly(t)
 	s := Simulation{Replicas: 100, Chats: 1_000_000, Messages: 4000, Rate: 1000, Lose: 10}
-	if testing.Short() {
-		s = Simulation{Replicas: 20, Chats: 10_000, Messages: 500, Rate: 1000, Lose: 3}
-	}
 	synctest.Test(t, func(t *testing.T) {
 		found, err := s.simulate(t.Context())
 		if err != nil {

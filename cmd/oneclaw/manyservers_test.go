@@ -1,7 +1,8 @@
-package bill
+package main
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -12,11 +13,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-//go:embed servers.yaml
+//go:embed testdata/servers.yaml
 var serversYAML []byte
 
-// Server is a realistic MCP server in the third conversation.
-type Server struct {
+// mcpServer is a realistic MCP server of the tests with many tools.
+type mcpServer struct {
 	Name        string         `yaml:"name"`
 	Title       string         `yaml:"title"`
 	Description string         `yaml:"about"`
@@ -31,40 +32,42 @@ type serverObject struct {
 	Fields      []string `yaml:"fields"` // "name: meaning", the required ones with a star
 }
 
-// ServerTool is a tool as a server lists it.
-type ServerTool struct {
+// serverTool is a tool as a server lists it.
+type serverTool struct {
 	Name, Description string
 	Schema            map[string]any
 	ReadOnly          bool
 }
 
-// ServerList returns the ten servers with fifty tools each.
-func ServerList() ([]Server, error) {
-	var all []Server
+// serverList returns the ten servers with fifty tools each.
+func serverList() ([]mcpServer, error) {
+	var all []mcpServer
 	decoder := yaml.NewDecoder(bytes.NewReader(serversYAML))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&all); err != nil {
-		return nil, fmt.Errorf("bill: servers: %w", err)
+		return nil, fmt.Errorf("servers: %w", err)
 	}
 	return all, nil
 }
 
-// ServerGroups returns the tool groups of the servers in [ServerList].
-func ServerGroups() ([]toolgroups.Group, error) {
-	list, err := ServerList()
+// serverGroups returns the tool groups of the servers in [serverList].
+func serverGroups() ([]toolgroups.Group, error) {
+	list, err := serverList()
 	if err != nil {
 		return nil, err
 	}
 	var groups []toolgroups.Group
 	for _, s := range list {
 		g := toolgroups.Group{Name: "mcp_" + s.Name, DisplayName: s.Title, Description: s.Description, Source: "mcp:" + s.Name}
-		for _, t := range s.Tools() {
+		for _, t := range s.tools() {
 			schema, err := toolgroups.EncodeJSON(t.Schema)
 			if err != nil {
-				return nil, fmt.Errorf("bill: schema of %s: %w", t.Name, err)
+				return nil, fmt.Errorf("schema of %s: %w", t.Name, err)
 			}
 			g.Tools = append(g.Tools, toolgroups.Tool{
-				Name: s.Name + "_" + t.Name, Description: t.Description, Parameters: schema, Effect: toolgroups.ReadOnly,
+				Name: s.Name + "_" + t.Name, Description: t.Description, Parameters: schema, Effect: toolgroups.ReadOnly, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					return toolgroups.TextResult("done")
+				},
 			})
 		}
 		groups = append(groups, g)
@@ -72,16 +75,16 @@ func ServerGroups() ([]toolgroups.Group, error) {
 	return groups, nil
 }
 
-// Tools returns the tools of a server.
-func (s Server) Tools() []ServerTool {
-	var tools []ServerTool
+// tools returns the tools of a server.
+func (s mcpServer) tools() []serverTool {
+	var tools []serverTool
 	for _, t := range s.Objects {
 		id := map[string]any{"type": "string", "description": "The id of the " + t.Singular}
 		fields, required := t.properties()
 		identified := maps.Clone(fields)
 		identified["id"] = id
 		tools = append(tools,
-			ServerTool{
+			serverTool{
 				"list_" + t.Plural, "List " + t.Plural + ": " + t.Description + ". Returns one page, newest first, with a cursor for the next.",
 				objectSchema(map[string]any{
 					"filter": map[string]any{"type": "string", "description": "Only those whose fields match, as in status:open owner:me"},
@@ -89,16 +92,16 @@ func (s Server) Tools() []ServerTool {
 					"cursor": map[string]any{"type": "string"},
 				}), true,
 			},
-			ServerTool{
+			serverTool{
 				"get_" + t.Singular, "Get one " + t.Singular + " with all its fields and its recent changes.",
 				objectSchema(map[string]any{"id": id}, "id"), true,
 			},
-			ServerTool{"create_" + t.Singular, "Create a " + t.Singular + ": " + t.Description + ". Returns it with its id.", objectSchema(fields, required...), false},
-			ServerTool{
+			serverTool{"create_" + t.Singular, "Create a " + t.Singular + ": " + t.Description + ". Returns it with its id.", objectSchema(fields, required...), false},
+			serverTool{
 				"update_" + t.Singular, "Change fields of a " + t.Singular + ". Fields that are not given stay as they are.",
 				objectSchema(identified, "id"), false,
 			},
-			ServerTool{"delete_" + t.Singular, "Delete a " + t.Singular + ". This can not be undone.", objectSchema(map[string]any{"id": id}, "id"), false},
+			serverTool{"delete_" + t.Singular, "Delete a " + t.Singular + ". This can not be undone.", objectSchema(map[string]any{"id": id}, "id"), false},
 		)
 	}
 	return tools
