@@ -63,7 +63,8 @@ func restoreCommand(load cli.Loader) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("Restored %s into %s.\n", args[0], cfg.Place())
+			text := fmt.Sprintf("Restored %s into %s.\n"+
+				"What was open when the backup was made is open again: an answer or a result may be told a second time, and a card that was decided since can be decided once more.\n", args[0], cfg.Place())
 			if kept != "" {
 				text += fmt.Sprintf("The database as it was is kept in %s; delete it when you do not need it.\n", kept)
 			}

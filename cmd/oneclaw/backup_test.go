@@ -320,7 +320,18 @@ func TestAnEmptiedDatabaseIsRefused(t *testing.T) {
 	if info, err := os.Stat(database); err != nil || info.Size() != 0 {
 		t.Errorf("the empty database was changed: %v, %v", info, err)
 	}
-	if out, err := command(t.Context(), t, w.env, "restore", backup).CombinedOutput(); err != nil {
+	// One that is gone, as after a wrong mount, is not made anew either.
+	if err := os.Remove(database); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run"}, {"claim"}} {
+		wantIn(t, failing(t, w.env, args...), "there is no database", databaseName, "wrong mount", "oneclaw restore FILE")
+	}
+	if _, err := os.Stat(database); err == nil {
+		t.Error("a new database was made")
+	}
+	out, err := command(t.Context(), t, w.env, "restore", backup).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "is open again") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	w.ask(w.run(), w.person("Bob"), "hello", nil)

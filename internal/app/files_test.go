@@ -30,6 +30,7 @@ func TestFilesOfATimeWithoutTheStoreAreMovedAside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	start(config.FilesLocal)
 	write("a")
 	start("store")
 	start(config.FilesLocal)

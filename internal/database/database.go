@@ -201,12 +201,17 @@ func rewriteIfErased(ctx context.Context, store *bolt.Store, log *slog.Logger) (
 // silently create a new one: the bot would have no owner, and could be claimed by anyone.
 func checkNotTruncated(path string) error {
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > 0 {
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing || !missing && info.Size() > 0 {
 		return nil //nolint:nilerr // opening it reports the reason
 	}
 	workspaces, err := os.ReadDir(filepath.Join(filepath.Dir(path), "workspaces"))
 	if err != nil || len(workspaces) == 0 {
 		return nil //nolint:nilerr // none: a first start that was interrupted
+	}
+	if missing {
+		return fmt.Errorf("there is no database %s, but there are workspaces beside it, as after a wrong mount: put the database back, restore a backup with 'oneclaw restore FILE', "+
+			"or move the folder workspaces away to begin anew without an owner and without conversations", path)
 	}
 	return fmt.Errorf("the database %s has 0 bytes, but there are workspaces beside it: restore a backup with 'oneclaw restore FILE', "+
 		"or remove the empty file to begin anew without an owner and without conversations", path)

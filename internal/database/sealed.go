@@ -41,6 +41,14 @@ func parseRecipients(keys []string) ([]age.Recipient, error) {
 		}
 		all = append(all, found...)
 	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	// Keys may be valid one by one and not together: age does not mix those that resist quantum computers with
+	// others. A trial shows it before a backup is due.
+	if _, err := age.Encrypt(io.Discard, all...); err != nil {
+		return nil, fmt.Errorf("these keys cannot be used together: %w; use either keys that begin with age1pq1 or none of them", err)
+	}
 	return all, nil
 }
 

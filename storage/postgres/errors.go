@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -39,7 +40,14 @@ const (
 	codeStarting   = "57P03"
 	codeNoFunction = "42883"
 	codeNoTable    = "42P01"
+
+	codeProtocol    = "08P01"
+	codePrepared    = "42P05" // a statement of this name is prepared already
+	codeNotPrepared = "26000"
 )
+
+// poolerAdvice is the meaning of what a transaction pooler answers to what only a server itself can do.
+const poolerAdvice = "a pooler such as PgBouncer is in front of the server: add pooler=true to the address"
 
 var codeMeanings = map[string]string{
 	codePassword:   "the password is wrong, or there is no such user",
@@ -55,6 +63,9 @@ var codeMeanings = map[string]string{
 	codeStarting:   "the server is starting or shutting down",
 	codeNoFunction: "a function of the database is missing: it has been changed by hand",
 	codeNoTable:    "a table of the database is missing: it has been changed by hand",
+
+	codePrepared:    poolerAdvice,
+	codeNotPrepared: poolerAdvice,
 }
 
 // explain returns an error of one line. It repeats the message of the server, but not the details, which
@@ -62,6 +73,9 @@ var codeMeanings = map[string]string{
 func explain(err error) error {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		words := codeMeanings[answer.Code]
+		if answer.Code == codeProtocol && strings.Contains(answer.Message, "startup parameter") {
+			words = poolerAdvice
+		}
 		if words == "" {
 			return describedError{fmt.Sprintf("the server says: %s (%s)", answer.Message, answer.Code), err}
 		}

@@ -30,3 +30,6 @@ func CheckServer(number int, version, name string) error {
 
 // MaxConns is how many connections are open at most.
 func (s *Store) MaxConns() int { return int(s.pool.Config().MaxConns) }
+
+// Explain is the text of an error for administrators.
+func Explain(err error) string { return explain(err).Error() }

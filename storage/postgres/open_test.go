@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
 
 	"oneclaw/storage"
@@ -80,6 +81,7 @@ func TestOldAndOtherServersAreRefused(t *testing.T) {
 		"old":       {130012, "13.12", "PostgreSQL 13.12 on x86_64", "PostgreSQL 13.12, which is too old: 14 or newer"},
 		"cockroach": {130000, "13.0.0", "CockroachDB CCL v24.1.0", "is not PostgreSQL"},
 		"yugabyte":  {150012, "15.12-YB-2025.1", "PostgreSQL 15.12-YB-2025.1.0.0-b0", "is not PostgreSQL"},
+		"pglite":    {180006, "18.6", "PostgreSQL 18.6 (PGlite 0.5.14) on wasm32-unknown-emscripten", "is PGlite, which serves one connection"},
 		"good":      {140000, "14.0", "PostgreSQL 14.0", "<nil>"},
 	} {
 		if err := postgres.CheckServer(c.number, c.version, c.name); !strings.Contains(fmt.Sprint(err), c.want) {
@@ -149,5 +151,22 @@ func TestErrorsDoNotRepeatKeys(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("error %v", err)
 		}
+	}
+}
+
+// What a transaction pooler answers where the address does not name it says what to add.
+func TestAPoolerThatTheAddressDoesNotNameIsExplained(t *testing.T) {
+	for _, answer := range []pgconn.PgError{
+		{Code: "08P01", Message: "unsupported startup parameter: enable_seqscan"},
+		{Code: "08P01", Message: "unsupported startup parameter in options: jit"},
+		{Code: "42P05", Message: `prepared statement "stmtcache_1" already exists`},
+		{Code: "26000", Message: `prepared statement "stmtcache_1" does not exist`},
+	} {
+		if got := postgres.Explain(&answer); !strings.Contains(got, "add pooler=true to the address") {
+			t.Errorf("%s: %s", answer.Message, got)
+		}
+	}
+	if got := postgres.Explain(&pgconn.PgError{Code: "08P01", Message: "invalid frontend message type"}); strings.Contains(got, "pooler") {
+		t.Error(got)
 	}
 }

@@ -83,6 +83,8 @@ func (f serverFacts) check() error {
 	switch {
 	case strings.Contains(f.name, "CockroachDB") || strings.Contains(f.name, "-YB-"):
 		return fmt.Errorf("the server (%.60s) is not PostgreSQL: it lacks the locks and snapshots that the store needs", f.name)
+	case strings.Contains(f.name, "PGlite"):
+		return fmt.Errorf("the server (%.40s) is PGlite, which serves one connection: the store needs several", f.name)
 	case f.number < minServer:
 		return fmt.Errorf("the server is PostgreSQL %s, which is too old: %d or newer is needed", f.version, minServer/10000)
 	case f.standby:
