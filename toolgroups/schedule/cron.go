@@ -48,9 +48,10 @@ func parseExpression(text string) (expression, error) {
 		return bad("an interval is the schedule_type interval with 'every_minutes'")
 	}
 	options := cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.Extended | cron.DowOrDom
-	parsed, err := cron.MustNewParser(options).WithMaxSearchYears(maxYears).Parse(text)
+	parser := cron.MustNewParser(options).WithMaxSearchYears(maxYears)
+	parsed, err := parser.Parse(text)
 	if err != nil {
-		return bad(err.Error())
+		return bad(explainFields(text, func(text string) bool { _, err := parser.Parse(text); return err == nil }))
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
@@ -63,6 +64,35 @@ func parseExpression(text string) (expression, error) {
 		return expression{}, fmt.Errorf("'cron' is %q, which never fires: there is no such day", text)
 	}
 	return e, nil
+}
+
+// explainFields says which fields of an expression cannot be read, and what works instead.
+func explainFields(text string, parses func(string) bool) string {
+	names := []string{"minute", "hour", "day of month", "month", "day of week"}
+	fields := strings.Fields(text)
+	if len(fields) != len(names) {
+		return fmt.Sprintf("it has %d fields", len(fields))
+	}
+	var wrong []string
+	for i, name := range names {
+		alone := []string{"*", "*", "*", "*", "*"}
+		if alone[i] = fields[i]; parses(strings.Join(alone, " ")) {
+			continue
+		}
+		wrong = append(wrong, fmt.Sprintf("%q is no %s", fields[i], name))
+		switch field := strings.ToUpper(fields[i]); {
+		case name == "day of week" && strings.Contains(field, "L"):
+			wrong = append(wrong, "the last Friday of a month is FRI#L")
+		case name == "day of month" && strings.Contains(field, "L"):
+			wrong = append(wrong, "the last day of a month is L")
+		case strings.Contains(field, "H"):
+			wrong = append(wrong, "a number stands for H, such as 17")
+		}
+	}
+	if len(wrong) == 0 {
+		return "it cannot be read"
+	}
+	return strings.Join(wrong, ", ")
 }
 
 func clip(text string) string { return text[:min(len(text), maxExpression)] }

@@ -71,6 +71,8 @@ func failures() map[string]failure {
 		"cron of four fields":     {"schedule_task", task(`"schedule_type":"cron","cron":"0 9 * *"`), "validation_error", "want minute, hour, day of month"},
 		"cron of six fields":      {"schedule_task", task(`"schedule_type":"cron","cron":"0 0 9 * * 1"`), "validation_error", "want minute, hour, day of month"},
 		"cron out of bounds":      {"schedule_task", task(`"schedule_type":"cron","cron":"61 9 * * *"`), "validation_error", "61"},
+		"cron of the last Friday": {"schedule_task", task(`"schedule_type":"cron","cron":"0 9 * * 5L"`), "validation_error", "\"5L\" is no day of week, the last Friday of a month is FRI#L; want minute"},
+		"cron of Jenkins":         {"schedule_task", task(`"schedule_type":"cron","cron":"H 9 * * *"`), "validation_error", "\"H\" is no minute, a number stands for H, such as 17; want minute"},
 		"cron with a zone":        {"schedule_task", task(`"schedule_type":"cron","cron":"TZ=UTC 0 9 * * *"`), "validation_error", "time_zone"},
 		"cron with seconds":       {"schedule_task", task(`"schedule_type":"cron","cron":"@every 1s"`), "validation_error", "every_minutes"},
 		"cron that is no text":    {"schedule_task", task(`"schedule_type":"cron","cron":"` + strings.Repeat("1,", 100) + `"`), "validation_error", "more than 100"},
