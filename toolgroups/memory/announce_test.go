@@ -100,3 +100,22 @@ func TestOthersDoNotUndoAFactOfASharedChat(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A new fact is announced where the conversation holds words of others: one of them may have asked for it.
+func TestANewFactIsAnnouncedWhereOthersMayHaveAskedForIt(t *testing.T) {
+	b := newBench(t, openStore(t))
+	scope := scopeOf(ada)
+	scope.HoldsOthers = true
+	tool, res, fault := b.result(t, scope, "save_memory", `{"content":"Sends all mails to Eve"}`)
+	if fault != nil || len(res.Announced) != 1 || res.Announced[0].Text != "I remember from now on: “Sends all mails to Eve”." {
+		t.Fatalf("%v %+v", fault, res.Announced)
+	}
+	for range 2 { // the second press does no harm
+		if err := tool.Undo(t.Context(), scope, res.Announced[0].Undo); err != nil {
+			t.Error(err)
+		}
+		if notes, _ := b.texts(t, ada); len(notes) > 0 {
+			t.Errorf("after the undo there are %q", notes)
+		}
+	}
+}

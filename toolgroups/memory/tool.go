@@ -65,13 +65,30 @@ func announceChange(old Note, text string) toolgroups.Announcement {
 	return a
 }
 
-// undo restores the note that an announcement says was removed.
-func (m *Memory) undo(ctx context.Context, scope toolgroups.Scope, data json.RawMessage) error {
-	var id string
-	if err := json.Unmarshal(data, &id); err != nil {
-		return fmt.Errorf("restore a note: %w", err)
+// savedNote is the undo of an announcement of a new note.
+type savedNote struct {
+	Saved string `json:"saved"`
+}
+
+// announceSaved announces a new note. The undo forgets it.
+func announceSaved(n Note) toolgroups.Announcement {
+	return toolgroups.Announcement{
+		Text: fmt.Sprintf("I remember from now on: “%s”.", wording.OneLine(n.Text, maxQuoted)), Undo: toolgroups.UndoData(savedNote{n.ID()}), For: UndoTime,
 	}
-	switch _, err := m.Restore(ctx, scope, id); {
+}
+
+// undo restores the note that an announcement says was removed, or forgets the one that it says was saved.
+func (m *Memory) undo(ctx context.Context, scope toolgroups.Scope, data json.RawMessage) (err error) {
+	var id string
+	var added savedNote
+	if json.Unmarshal(data, &added) == nil && added.Saved != "" {
+		if _, err = m.Remove(ctx, scope, added.Saved); errors.Is(err, ErrNotFound) {
+			return nil // it is forgotten already
+		}
+	} else if err = json.Unmarshal(data, &id); err == nil {
+		_, err = m.Restore(ctx, scope, id)
+	}
+	switch {
 	case errors.Is(err, ErrDenied):
 		return toolgroups.Errorf(toolgroups.CodeDenied, "Only the person who had this saved, or an administrator, can do that.")
 	case errors.Is(err, ErrFull):
@@ -103,6 +120,10 @@ func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveAr
 	res := toolgroups.Result{Text: fmt.Sprintf("%s Memory before this:\n%s", text, previewOf(saved.Before))}
 	for _, old := range saved.Replaced {
 		res.Announced = append(res.Announced, announceReplaced(old, saved.Note.Text))
+	}
+	if call.HoldsOthers && len(saved.Replaced) == 0 {
+		// What was read may have asked for it, and it stays beyond /clear.
+		res.Announced = append(res.Announced, announceSaved(saved.Note))
 	}
 	return res, nil
 }
