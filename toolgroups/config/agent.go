@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,12 +20,40 @@ type createAgentArgs struct {
 }
 
 // createAgent stores an agent that belongs to the owner of the chat. No conversation switches to it.
-func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in createAgentArgs) (string, error) {
+func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in createAgentArgs) (toolgroups.Result, error) {
 	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
 		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner,
 	})
-	return fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
-		a.Name, a.ID, a.ID), err
+	if err != nil {
+		return toolgroups.Result{}, toolError(ctx, CodeCreationFailed, err)
+	}
+	return toolgroups.Result{
+		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
+			a.Name, a.ID, a.ID),
+		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent “%s”.", a.Name), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
+	}, nil
+}
+
+// createdAgent is the data that undoes the creation of an agent.
+type createdAgent struct {
+	ID string `json:"id"`
+	By string `json:"by"`
+}
+
+// undoCreateAgent deletes a new agent, for the user who had it made and for administrators.
+func (f *Tools) undoCreateAgent(ctx context.Context, scope toolgroups.Scope, data json.RawMessage) error {
+	var made createdAgent
+	if err := json.Unmarshal(data, &made); err != nil {
+		return fmt.Errorf("undo the creation of an agent: %w", err)
+	}
+	if scope.User != made.By && scope.Role < toolgroups.RoleAdmin {
+		return toolgroups.Errorf(toolgroups.CodeDenied, "Only the person who had this agent made, or an administrator, can do that.")
+	}
+	_, err := f.cfg.Settings.Agents.Delete(ctx, made.ID)
+	if refusal, is := errors.AsType[*settings.Error](err); is && refusal.Reason == settings.NotFound {
+		return nil // it is deleted already
+	}
+	return err
 }
 
 // maxPromptExcerpt bounds a prompt in the list of agents, in characters.

@@ -68,7 +68,8 @@ func New(cfg Config) (*Tools, error) {
 	f := &Tools{cfg: cfg}
 	var err, agentErr error
 	f.group, err = toolgroups.ReadGroup(manifests, "config", f.handlers())
-	f.createAgentTool, agentErr = toolgroups.ReadTool(manifests, "create_agent", newHandler(CodeCreationFailed, f.createAgent))
+	f.createAgentTool, agentErr = toolgroups.ReadTool(manifests, "create_agent", toolgroups.TypedHandler(f.createAgent))
+	f.createAgentTool.Undo = f.undoCreateAgent
 	return f, errors.Join(err, agentErr)
 }
 
