@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +54,8 @@ func CountPieces(some []*queue.Run) (n int) {
 	return n
 }
 
-// MergePieces returns a message joined with its further pieces.
+// MergePieces returns a message joined with its further pieces. A caption of a further file in an album names that
+// file; that of the first is usually about all.
 func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 	var text strings.Builder
 	text.WriteString(m.Text)
@@ -61,6 +63,10 @@ func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 	for _, p := range pieces {
 		if text.Len() > 0 && p.Message.Text != "" && m.Cut != chats.CutWithin {
 			text.WriteString("\n")
+		}
+		isCommand := strings.HasPrefix(p.Message.Text, "/") || strings.HasPrefix(p.Message.Text, "!")
+		if p.Message.Group != "" && p.Message.Text != "" && len(p.Message.Files) > 0 && !isCommand {
+			fmt.Fprintf(&text, "[to file %d] ", len(m.Files)+1)
 		}
 		text.WriteString(p.Message.Text)
 		m.Cut = p.Message.Cut
