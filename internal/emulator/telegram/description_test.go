@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,18 +13,68 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// description is the Bot API as testdata/telegram-bot-api-spec has it, read from Telegram's pages.
+// description has the methods and types of the Bot API, by kind and name: the facts of testdata/botapi.
 type description struct {
-	Methods map[string]described `json:"methods"`
-	Types   map[string]described `json:"types"`
+	methods, types map[string][]describedField
 }
 
-type described struct {
-	Fields []struct {
-		Name     string   `json:"name"`
-		Types    []string `json:"types"`
-		Required bool     `json:"required"`
-	} `json:"fields"`
+type describedField struct {
+	Name     string   `json:"name"`
+	Types    []string `json:"types"`
+	Required bool     `json:"required"`
+}
+
+func readFacts(t *testing.T) description {
+	t.Helper()
+	data, err := os.ReadFile("testdata/botapi/facts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := description{map[string][]describedField{}, map[string][]describedField{}}
+	var all map[string][]describedField
+	name := ""
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		left, right, _ := strings.Cut(strings.TrimPrefix(line, "\t"), " ")
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "\t"):
+			field, required := strings.CutSuffix(left, "!")
+			all[name] = append(all[name], describedField{field, strings.Split(right, "|"), required})
+		default:
+			if all, name = d.types, right; left == "method" {
+				all = d.methods
+			}
+			all[name] = nil
+		}
+	}
+	return d
+}
+
+// The facts are those of their source, where that is installed.
+func TestTheFactsAreThoseOfTheirSource(t *testing.T) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(cache, "oneclaw", "botapi", "api.json")
+	if _, err := os.Stat(file); err != nil {
+		t.Skip("the description is not installed: run testdata/botapi/install")
+	}
+	var source struct {
+		Methods, Types map[string]struct{ Fields []describedField }
+	}
+	readJSON(t, file, &source)
+	want := description{map[string][]describedField{}, map[string][]describedField{}}
+	for name, m := range source.Methods {
+		want.methods[name] = m.Fields
+	}
+	for name, d := range source.Types {
+		want.types[name] = d.Fields
+	}
+	if diff := cmp.Diff(want, readFacts(t), cmp.AllowUnexported(description{})); diff != "" {
+		t.Errorf("testdata/botapi/facts.txt (-source +facts):\n%s", diff)
+	}
 }
 
 // schema is what this test reads of the contract.
@@ -68,21 +119,20 @@ var parted = []string{"KeyboardButton", "Message", "User"}
 // The contract that every request, answer and update of the tests is held against says of each
 // method and type what Telegram's own pages say, but for what is known.
 func TestTheContractIsWhatTheBotAPIDescribes(t *testing.T) {
-	var api description
-	readJSON(t, "testdata/telegram-bot-api-spec/api.json", &api)
+	api := readFacts(t)
 	var contract schema
 	readJSON(t, "contract.json", &contract)
 	c := comparison{contract.Definitions, map[string]string{}}
 	for method, s := range contract.Properties["parameters"].Properties {
-		if m, ok := api.Methods[method]; ok {
+		if m, ok := api.methods[method]; ok {
 			c.compare(method, s, m, true)
 		} else {
 			c.found[method] = "not described"
 		}
 	}
 	compared := 0
-	for name, d := range api.Types {
-		if s, ok := contract.Definitions[name]; ok && len(d.Fields) > 0 && !slices.Contains(parted, name) {
+	for name, d := range api.types {
+		if s, ok := contract.Definitions[name]; ok && len(d) > 0 && !slices.Contains(parted, name) {
 			c.compare(name, s, d, false)
 			compared++
 		}
@@ -108,7 +158,7 @@ type comparison struct {
 }
 
 // compare finds the fields that differ; those that only the contract has where that is strict.
-func (c comparison) compare(name string, s schema, d described, strict bool) {
+func (c comparison) compare(name string, s schema, d []describedField, strict bool) {
 	alternatives := c.alternatives(s)
 	have := map[string][]schema{}
 	for _, a := range alternatives {
@@ -116,7 +166,7 @@ func (c comparison) compare(name string, s schema, d described, strict bool) {
 			have[field] = append(have[field], s)
 		}
 	}
-	for _, field := range d.Fields {
+	for _, field := range d {
 		of, ok := have[field.Name]
 		delete(have, field.Name)
 		required := !slices.ContainsFunc(alternatives, func(a schema) bool { return !slices.Contains(a.Required, field.Name) })
