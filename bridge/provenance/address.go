@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/publicsuffix"
@@ -14,33 +15,65 @@ import (
 	"oneclaw/agent"
 )
 
-// Address is an http address without its fragment, which no server gets.
+// Address is an http address. All of it that a reader of the request or a script of the page could see
+// counts, because each choice in it can carry something away.
 type Address struct {
-	scheme string
-	host   string // lower case, with a port that is not the scheme's own
-	user   string // with its @
-	path   string // as it is sent, at least "/"
-	query  string // with its question mark
+	scheme   string
+	host     string // lower case, with a port that is not the scheme's own
+	spelled  string // the host name as it was written, if that is not how host has it
+	user     string // with its @
+	path     string // as it is sent, at least "/"
+	query    string // with its question mark
+	fragment string // with its #
+	// unreadable is the whole text of an address that cannot be taken apart, and that others might.
+	unreadable string
+}
+
+// specialScheme matches the beginning of an http address as browsers read it: any slashes will do.
+var specialScheme = regexp.MustCompile(`^(?i:(https?)):[/\\]*`)
+
+// asBrowsersRead returns a text with the marks of an address in their usual places: browsers, and servers
+// that read addresses as they do, leave tabs and line breaks out and take a backslash for a slash.
+func asBrowsersRead(text string) string {
+	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
+	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
+	begin := specialScheme.FindStringSubmatch(text)
+	if begin == nil {
+		return text
+	}
+	rest := text[len(begin[0]):]
+	end := len(rest)
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		end = i
+	}
+	return strings.ToLower(begin[1]) + "://" + strings.ReplaceAll(rest[:end], `\`, "/") + rest[end:]
 }
 
 // Parse returns the address in a text that holds nothing else; false if it is no http address.
 func Parse(text string) (Address, bool) {
-	u, err := url.Parse(strings.TrimSpace(text))
+	text = asBrowsersRead(text)
+	u, err := url.Parse(text)
 	if err != nil {
-		return Address{}, false
+		begin := specialScheme.FindString(text)
+		host, _, _ := strings.Cut(strings.TrimPrefix(text, begin), "/")
+		return Address{unreadable: text}, begin != "" && host != "" && !strings.Contains(host, " ")
 	}
 	scheme := strings.ToLower(u.Scheme)
 	if scheme != "http" && scheme != "https" || u.Hostname() == "" {
 		return Address{}, false
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	spelled := u.Hostname()
+	if spelled == host {
+		spelled = ""
+	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
 	if port := u.Port(); port != "" && !(scheme == "http" && port == "80" || scheme == "https" && port == "443") {
 		host += ":" + port
 	}
-	a := Address{scheme: scheme, host: host, path: u.EscapedPath()}
+	a := Address{scheme: scheme, host: host, spelled: spelled, path: u.EscapedPath()}
 	if u.User != nil {
 		a.user = u.User.String() + "@"
 	}
@@ -50,61 +83,104 @@ func Parse(text string) (Address, bool) {
 	if u.RawQuery != "" {
 		a.query = "?" + u.RawQuery
 	}
+	if u.Fragment != "" {
+		a.fragment = "#" + u.EscapedFragment()
+	}
 	return a, true
 }
 
 // withoutScheme matches an address without its scheme, such as example.com/page.
-var withoutScheme = regexp.MustCompile(`^(?:[a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}(?::[0-9]+)?[/?]\S*$`)
+const withoutScheme = `(?:[\pL\pN-]+\.)+(?:\pL{2,}|[0-9]+)(?::[0-9]+)?[/?]`
 
-// Addresses returns the http addresses among the strings of a JSON value.
-func Addresses(arguments string) (all []Address) {
+var (
+	onlyWithoutScheme = regexp.MustCompile(`^(?://)?` + withoutScheme + `\S*$`)
+	// addressPattern finds addresses within a text.
+	addressPattern = regexp.MustCompile(`(?i)(?:https?://|` + withoutScheme + `)[^\s"'<>()\[\]{}|\\^` + "`" + `]+`)
+)
+
+// complete returns the address in a text that may have no scheme, which some servers complete.
+func complete(text string) (Address, bool) {
+	a, ok := Parse(text)
+	if text = asBrowsersRead(text); !ok && onlyWithoutScheme.MatchString(text) {
+		a, ok = Parse("https://" + strings.TrimPrefix(text, "//"))
+		ok = ok && (net.ParseIP(a.Hostname()) != nil || isPublicName(a.Hostname()))
+	}
+	return a, ok
+}
+
+// eachString calls do with the strings of a JSON value and the keys of its objects, also with those of values
+// that are written into strings.
+func eachString(arguments string, do func(text string, key bool)) {
 	var value any
 	if json.Unmarshal([]byte(arguments), &value) != nil {
-		return nil
+		return
 	}
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
 		case string:
-			a, ok := Parse(v)
-			if !ok && withoutScheme.MatchString(strings.TrimSpace(v)) { // which some servers complete
-				a, ok = Parse("https://" + strings.TrimSpace(v))
-				_, known := publicsuffix.PublicSuffix(a.Hostname())
-				ok = ok && known
-			}
-			if ok && !slices.Contains(all, a) {
-				all = append(all, a)
+			do(v, false)
+			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
+				eachString(v, do)
 			}
 		case []any:
 			for _, one := range v {
 				walk(one)
 			}
 		case map[string]any:
-			for _, one := range v {
+			for name, one := range v {
+				do(name, true)
 				walk(one)
 			}
 		}
 	}
 	walk(value)
+}
+
+// Addresses returns the http addresses among the strings of a JSON value.
+func Addresses(arguments string) (all []Address) {
+	eachString(arguments, func(text string, _ bool) {
+		if a, ok := complete(text); ok && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	})
 	slices.SortFunc(all, func(a, b Address) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 
-// addressPattern finds addresses within a text.
-var addressPattern = regexp.MustCompile(`(?i)https?://[^\s"'<>()\[\]{}|\\^` + "`" + `]+`)
-
-// AddressesWithin returns the http addresses within the strings of a JSON value.
+// AddressesWithin returns the http addresses within the strings of a JSON value, with and without a scheme.
 func AddressesWithin(arguments string) (all []Address) {
-	for _, text := range addressPattern.FindAllString(strings.ReplaceAll(arguments, `\/`, "/"), -1) {
-		if a, ok := Parse(strings.TrimRight(text, ".,;:!?*_~")); ok {
-			all = append(all, a)
+	eachString(arguments, func(text string, _ bool) {
+		text = strings.ReplaceAll(strings.Map(dropInvisible, text), `\/`, "/")
+		for _, found := range addressPattern.FindAllString(text, -1) {
+			if a, ok := complete(strings.TrimRight(found, ".,;:!?*_~")); ok && !slices.Contains(all, a) {
+				all = append(all, a)
+			}
 		}
-	}
+	})
+	slices.SortFunc(all, func(a, b Address) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 
+// dropInvisible drops the characters that a tool may drop when it stores a text.
+func dropInvisible(r rune) rune {
+	if unicode.In(r, unicode.Cf) || unicode.IsControl(r) && !unicode.IsSpace(r) {
+		return -1
+	}
+	return r
+}
+
 // String returns the address.
-func (a Address) String() string { return a.scheme + "://" + a.user + a.host + a.path + a.query }
+func (a Address) String() string {
+	if a.unreadable != "" {
+		return a.unreadable
+	}
+	host := a.host
+	if a.spelled != "" {
+		host = a.spelled + strings.TrimPrefix(a.host, a.Hostname())
+	}
+	return a.scheme + "://" + a.user + host + a.path + a.query + a.fragment
+}
 
 // Hostname returns the host without a port.
 func (a Address) Hostname() string {
@@ -126,7 +202,7 @@ func (a Address) site() string {
 // standsIn reports whether a text holds the address as a whole. The scheme may differ or be missing, as in
 // the words of people, and so may a slash at the end.
 func (a Address) standsIn(text string) bool {
-	if a.user != "" || len(text) < len(a.host) {
+	if a.user != "" || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
 	low := lower(text)
@@ -145,8 +221,12 @@ func (a Address) standsIn(text string) bool {
 			rests = append(rests, a.path+strings.ReplaceAll(a.query, "&", and))
 		}
 	}
-	if plain, err := url.PathUnescape(a.path); err == nil && plain != a.path {
+	// Which letters are escaped is a choice too: only the usual ones may be.
+	if plain, err := url.PathUnescape(a.path); err == nil && plain != a.path && (&url.URL{Path: plain}).EscapedPath() == a.path {
 		rests = append(rests, plain+a.query)
+	}
+	for i := range rests {
+		rests[i] += a.fragment
 	}
 	for from := 0; ; {
 		i := strings.Index(low[from:], a.host)
@@ -155,14 +235,14 @@ func (a Address) standsIn(text string) bool {
 		}
 		i += from
 		from = i + len(a.host)
-		if !beginsAddress(low[:i]) {
+		if !beginsAddress(low[:i]) || a.spelled != "" && !strings.HasPrefix(text[i:], a.spelled) {
 			continue
 		}
 		rest := text[from:]
 		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
 			return true
 		}
-		rest = strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query)+16)], `\/`, "/")
+		rest = strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")
 		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
 			return true
 		}
@@ -233,9 +313,10 @@ func isAlphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// tokens returns the runs of letters and digits of the address, except those of the site and of the
-// folders that it shares with one of the pages.
-func (a Address) tokens(pages []Address) []string {
+// choices returns what the model has chosen in the address of a site: the runs of letters and digits, except
+// those of the site and of the folders that it shares with one of the pages, and the number of marks between
+// them, and of escapes, that need not be there.
+func (a Address) choices(pages []Address) (tokens []string, marks int) {
 	host, shared := strings.TrimSuffix(a.host, a.site()), 0
 	for _, p := range pages {
 		if p.host != a.host {
@@ -248,12 +329,25 @@ func (a Address) tokens(pages []Address) []string {
 			}
 		}
 	}
-	rest := a.path[shared:] + a.query
-	if plain, err := url.QueryUnescape(strings.ReplaceAll(rest, "+", " ")); err == nil {
+	rest := a.path[shared:] + a.query + a.fragment
+	for _, escape := range escapePattern.FindAllString(rest, -1) {
+		if escape[1] < '8' || escape != strings.ToUpper(escape) {
+			marks++
+		}
+	}
+	if plain, err := url.PathUnescape(rest); err == nil {
 		rest = plain
 	}
-	return strings.FieldsFunc(a.user+host+rest, isNoToken)
+	for run := range strings.FieldsFuncSeq(rest, func(r rune) bool { return !isNoToken(r) }) {
+		marks += len(run)
+		if strings.ContainsRune("/?&=#", rune(run[0])) {
+			marks-- // a usual one
+		}
+	}
+	return strings.FieldsFunc(a.user+host+rest, isNoToken), marks
 }
+
+var escapePattern = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
 func isNoToken(r rune) bool { return r < utf8.RuneSelf && !isAlphanumeric(byte(r)) }
 

@@ -6,6 +6,7 @@ package provenance
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -202,14 +203,20 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	if a.standsIn(in.Prompt) {
 		return true, false
 	}
+	var stored []agent.Call // by which the model may have put texts of its own where tools read them
 	for at := range in.Messages {
 		m := &in.Messages[at]
 		if m.Role == agent.RoleAssistant && !stands && a.standsInCalls(m.Calls) {
 			// What a tool says after the model has told it the address proves nothing: it may repeat it.
 			return in.standsWithPeople(a, at), false
 		}
+		for _, call := range m.Calls {
+			if in.mayStore(at, call) {
+				stored = append(stored, call)
+			}
+		}
 		w, ok := in.words(at)
-		if !ok || w.computed || !slices.ContainsFunc(w.texts, a.standsIn) {
+		if !ok || w.computed || !slices.ContainsFunc(w.texts, a.standsIn) || in.mayRepeat(w, a, stored) {
 			continue
 		}
 		if !w.mail {
@@ -218,6 +225,67 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		stands, mail = true, true
 	}
 	return stands, mail
+}
+
+// mayStore reports whether a call may have put texts of the model where another tool reads them, such as into
+// a file.
+func (in *Input) mayStore(at int, call agent.Call) bool {
+	tool, known := in.Tool(call.EffectiveTool())
+	if !known {
+		return true
+	}
+	// The pages that the program's own tools fetch are not the model's, and what outlives the turn is not read
+	// as words of others.
+	if tool.Effect == toolgroups.ReadOnly || tool.Fetches && tool.Group == "" || tool.Outlives {
+		return false
+	}
+	for i := at + 1; i < len(in.Messages) && in.Messages[i].Role != agent.RoleAssistant; i++ {
+		if m := &in.Messages[i]; m.Role == agent.RoleTool && m.CallID == call.ID {
+			return tool.Origin != toolgroups.OriginComputed || m.Origin == toolgroups.OriginComputed // code that touched nothing
+		}
+	}
+	return true
+}
+
+// mayRepeat reports whether the result of a tool may hold what the model has stored itself: in pieces, an
+// address stands in no call.
+func (in *Input) mayRepeat(w words, a Address, stored []agent.Call) bool {
+	if w.message.Role != agent.RoleTool || len(stored) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
+		return false
+	}
+	call, ok := in.callOf(w.at)
+	if !ok {
+		return true
+	}
+	tool, known := in.Tool(call.EffectiveTool())
+	if known && tool.Fetches && tool.Group == "" {
+		return false
+	}
+	var from []string // names of what was read
+	eachString(call.EffectiveArguments(), func(text string, key bool) {
+		if name := path.Base(strings.TrimSpace(text)); !key && text != "" {
+			from = append(from, name)
+		}
+	})
+	return slices.ContainsFunc(stored, func(c agent.Call) bool {
+		by, known := in.Tool(c.EffectiveTool())
+		switch {
+		case c.ID == call.ID:
+			return false
+		case !known, by.Group != "" && by.Group == tool.Group:
+			return true
+		case by.Origin == toolgroups.OriginComputed: // code, which can write any file
+			return len(from) > 0
+		}
+		same := false
+		eachString(c.EffectiveArguments(), func(text string, key bool) {
+			same = same || !key && slices.ContainsFunc(from, func(name string) bool { return strings.Contains(text, name) })
+		})
+		return same
+	})
 }
 
 // standsWithPeople reports whether a person wrote an address in a message after an index.
@@ -263,7 +331,8 @@ func (in *Input) isSameSite(a Address) bool {
 }
 
 // newLetters returns how many letters the model has chosen in an address: a word that stands on a page of
-// its site counts as four at most, because the page offers a choice of words. ok is false if no page of the
+// its site counts as four at most, because the page offers a choice of words, and so does each mark that need
+// not be there. ok is false if no page of the
 // site was fetched, or if the address has more than plain words beside what stands there, or words that the
 // conversation has from elsewhere.
 func (in *Input) newLetters(a Address) (letters int, ok bool) {
@@ -289,11 +358,12 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 		}
 	}
 	elsewhere.WriteString(in.Prompt)
-	if len(pages) == 0 {
+	if len(pages) == 0 || a.spelled != "" || a.unreadable != "" {
 		return 0, false
 	}
 	onSite, other, asked := tokenSet(there.String()), tokenSet(elsewhere.String()), tokenSet(question.String())
-	for _, token := range a.tokens(pages) {
+	tokens, letters := a.choices(pages)
+	for _, token := range tokens {
 		switch low := strings.ToLower(token); {
 		case onSite[token]:
 			letters += min(len(token), 4)

@@ -16,11 +16,15 @@ import (
 var tools = map[string]toolgroups.Tool{
 	"webfetch": {Name: "webfetch", Fetches: true},
 	"echo":     {Name: "echo"},
-	"search":   {Name: "search"},
+	"search":   {Name: "search", Effect: toolgroups.ReadOnly},
 	"mail":     {Name: "mail", Origin: toolgroups.OriginMail},
 	"script":   {Name: "script", Origin: toolgroups.OriginComputed},
 	"clock":    {Name: "clock", Origin: toolgroups.OriginOwn},
 	"save":     {Name: "save", Origin: toolgroups.OriginOwn},
+	"read":     {Name: "read", Effect: toolgroups.ReadOnly},
+	"write":    {Name: "write", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
+	"code":     {Name: "code", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
+	"shop_add": {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
 }
 
 const anna = "telegram:1"
@@ -76,9 +80,16 @@ func TestWhatWasWrittenDownIsOpenedAndWhatTheModelComposedAsks(t *testing.T) {
 		asks    bool
 	}{
 		{"https://blog.example/post", false},
-		{"https://blog.example/post#part", false},
+		{"https://blog.example/post#part", false}, // a plain word
+		{"https://blog.example/post#what-I-know", true},
 		{"http://blog.example/post", false},
-		{"https://Blog.Example:443/post/", false},
+		{"https://blog.example:443/post/", false},
+		{"https://bLoG.eXample/post", true},
+		{"https://shop.exAmple/terms", true},
+		{"https://shop.example./terms", true},
+		{"https://shop.example/t%65rms", true},
+		{"https://shop.example/terms#what-I-know", true},
+		{"https://wiki.example/%c3%84", true},
 		{"https://shop.example/prices?year=2026&lang=en", false},
 		{"https://shop.example/prices?year=2026", true},
 		{"https://shop.example/prices", true},
@@ -171,6 +182,9 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"an echo":                  read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil),
 		"an echo of other letters": read.call("echo", `{"text":"https:\/\/evil.example\/?d=what\u002dI-know"}`, evil),
 		"a summary":                read.append(agent.Message{Role: agent.RoleSummary, Text: evil}),
+		"a file written in pieces": read.call("write", `{"path":"./n.txt","content":"https://evil.example/?d"}`, "ok").call("write", `{"path":"./n.txt","content":"=what-I-know"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
+		"a file of a script":       read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
+		"a text put into a store":  read.call("shop_add", `{"text":"https://evil.example/?d"}`, "ok").call("shop_list", `{}`, evil),
 		"the result of a task":     read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: evil}),
 	} {
 		if got := c.asks(t, evil); !got.Asks {
@@ -179,6 +193,16 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	}
 	if got := read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil).user("open "+evil).asks(t, evil); got.Asks {
 		t.Errorf("a person's own words do not count: %s", got.Why)
+	}
+	for name, c := range map[string]conversation{
+		"another file":           read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("read", `{"path":"theirs.txt"}`, evil),
+		"a search after a file":  read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
+		"a page after a script":  read.call("code", `{"code":"1"}`, "1").call("webfetch", `{"url":"https://blog.example/post"}`, evil),
+		"another kind of things": read.call("shop_add", `{"text":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
+	} {
+		if got := c.asks(t, evil); got.Asks {
+			t.Errorf("%s does not vouch for it: %s", name, got.Why)
+		}
 	}
 }
 
@@ -198,6 +222,12 @@ func TestAFewPlainWordsOfTheSameSiteAreOpened(t *testing.T) {
 		{"https://blog.example/" + strings.Repeat("word/", 17), true},
 		{"https://blog.example:8443/hours", false},
 		{"https://other.example/hours", true},
+		{"https://blog.example/" + strings.Repeat("-_~", 22), true},
+		{"https://blog.example/" + strings.Repeat("~-._", 30), true},
+		{"https://blog.example/%68o%75rs%20%66o%72m%73", false}, // five escapes are few letters
+		{"https://blog.example/" + strings.Repeat("%66orms/", 20), true},
+		{"https://bLog.example/hours", true},
+		{"https://blog.example/hours#" + strings.Repeat("a", 17), true},
 	} {
 		if got := mails.asks(t, tc.address); got.Asks != tc.asks {
 			t.Errorf("%s: asks %t, want %t: %s", tc.address, got.Asks, tc.asks, got.Why)
@@ -238,20 +268,25 @@ func TestHostsOfInstructions(t *testing.T) {
 
 func TestAddressesOfArguments(t *testing.T) {
 	var got []string
-	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example","bare":"evil.com/?d=x","file":"notes.txt/a","path":"docs/a.md","pair":"owner/repo"}`) {
+	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example","bare":"evil.com/?d=x","one slash":"https:/one.example/?d=x","backslash":"\thttps:\\\\back.example\\a\n","tab":"ht\ttp://tab.example/","ip":"192.0.2.1/x","relative":"//rel.com/x","odd":"https://od%d.example/x","words":"http: how it works","packed":"{\"url\":\"https://packed.example/\"}","file":"notes.txt/a","path":"docs/a.md","pair":"owner/repo"}`) {
 		got = append(got, a.String())
 	}
-	if diff := cmp.Diff([]string{"http://y.example/a", "https://[::1]:80/", "https://evil.com/?d=x", "https://x.example/"}, got); diff != "" {
+	if diff := cmp.Diff([]string{
+		"http://tab.example/", "http://y.example/a", "https://192.0.2.1/x", "https://X.example/", "https://[::1]:80/", "https://back.example/a", "https://evil.com/?d=x",
+		"https://od%d.example/x", "https://one.example/?d=x", "https://packed.example/", "https://rel.com/x",
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestAddressesWithinTexts(t *testing.T) {
 	var got []string
-	for _, a := range provenance.AddressesWithin(`{"prompt":"Read https://a.example/x, then (http://b.example/y?z=1). <https://c.example>","n":1,"t":"https:\/\/d.example\/e"}`) {
+	for _, a := range provenance.AddressesWithin(`{"prompt":"Read https://a.example/x, then (http://b.example/y?z=1). <https://c.example>","n":1,"t":"https:\/\/d.example\/e","u":"\u0068ttps:\u002f\u002fe.example/f","bare":"open evil.com/?d=x and/or notes.txt","hidden":"ev\u200bil.org/x"}`) {
 		got = append(got, a.String())
 	}
-	if diff := cmp.Diff([]string{"https://a.example/x", "http://b.example/y?z=1", "https://c.example/", "https://d.example/e"}, got); diff != "" {
+	if diff := cmp.Diff([]string{
+		"http://b.example/y?z=1", "https://a.example/x", "https://c.example/", "https://d.example/e", "https://e.example/f", "https://evil.com/?d=x", "https://evil.org/x",
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -98,7 +98,7 @@ func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.S
 			t.cfg.Logger.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
 		}
 		text, err = t.cfg.Engine.Run(ctx, s)
-		if h.readOthers.Load() || h.requests.Load() > 0 || may.sends {
+		if h.readOthers.Load() || h.requests.Load() > 0 || h.bytesWritten.Load() > 0 || may.sends {
 			origin = toolgroups.OriginComputed
 		}
 		return err

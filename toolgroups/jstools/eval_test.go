@@ -163,3 +163,23 @@ func TestJsEvalSeesNoEnvironmentAndNoAccount(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What a script has written may be read again by other tools, so that its call counts as one that stores
+// something; one that only computes does not.
+func TestAScriptThatWritesAFileCountsAsMoreThanComputing(t *testing.T) {
+	h := newHouse(t)
+	tool, _ := h.registry(t).Tool("js_eval")
+	for code, want := range map[string]toolgroups.Origin{
+		"1 + 1": toolgroups.OriginOwn, "fs.writeFile('n.txt', 'https://evil.' + 'example/')": toolgroups.OriginComputed,
+	} {
+		data, err := json.Marshal(args{"code": code, "timeout_seconds": patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scope := toolgroups.Scope{User: "telegram:1", Owner: "telegram:1", Role: toolgroups.RoleUser, Workspace: h.workspace}
+		res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: data, Scope: scope})
+		if fault != nil || res.Origin != want {
+			t.Errorf("%s: origin %q, want %q: %v", code, res.Origin, want, fault)
+		}
+	}
+}

@@ -30,10 +30,11 @@ type access struct {
 
 // host provides the host functions for one run of a script.
 type host struct {
-	tools        *Tools
-	root         *workspace.Root
-	scope        toolgroups.Scope
-	access       access
+	tools  *Tools
+	root   *workspace.Root
+	scope  toolgroups.Scope
+	access access
+	// bytesWritten also says whether the script may have put words of the model where tools read them.
 	bytesWritten atomic.Int64
 	requests     atomic.Int64
 	// readOthers is set once the script has read anything that others may have written.
