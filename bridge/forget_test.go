@@ -163,7 +163,6 @@ func TestTheQuestionOfForgetNamesAllThatIsKept(t *testing.T) {
 		"in the conversation of another user": "your id where you allowed or changed something for others",
 		"who made `/observe on`":              "your id where you allowed or changed something for others",
 		"the audit":                           "the administrators' audit",
-		"that a person said `/learning no`":   "your /learning no",
 	}
 	page, err := os.ReadFile("../docs/privacy.md")
 	if err != nil {

@@ -42,7 +42,7 @@ const (
 		"- your files, what I remember about you, and what you have allowed me to do without asking\n" +
 		"- your scheduled tasks and webhooks\n" +
 		"- the accounts you have connected\n\n" +
-		"I keep: the messages that you see here, which I cannot delete; your permission to talk to me; how much you have used, as numbers; your id where you allowed or changed something for others; your /learning no, if you sent it; in groups, their files and what I remember there, without your name; the administrators' audit. My operator's backups hold your data until they are deleted.\n\n/export gives you a copy first."
+		"I keep: the messages that you see here, which I cannot delete; your permission to talk to me; how much you have used, as numbers; your id where you allowed or changed something for others; in groups, their files and what I remember there, without your name; the administrators' audit. My operator's backups hold your data until they are deleted.\n\n/export gives you a copy first."
 	keptText = "I have forgotten nothing."
 	goneText = "I have forgotten you: your data here is deleted. I will delete your questions in other chats as soon as I am not busy there."
 	notYours = "Only the person who sent /forget can decide that."

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
@@ -78,6 +79,7 @@ func obeyAPage(t *testing.T, routing string) {
 	// Only the page may be reached of what is inside.
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	w.settings("approvals: [{tool: webfetch, policy: allow}, {tool: http_request, policy: allow}]\n") // what asks is tried elsewhere
+	w.run().kill(syscall.SIGTERM)                                                                     // a folder of files without a database would look like a lost one
 	dir := w.env["ONECLAW_DATA_DIR"]
 	bobs := workspace.OwnerDir(dir, fmt.Sprint("telegram:", bob))
 	plant(t, bobs, "diary.txt", "BOBS DIARY")

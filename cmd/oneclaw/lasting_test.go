@@ -34,10 +34,10 @@ const (
 func isCard(text string) bool { return strings.Contains(strings.ReplaceAll(text, "`", ""), clockCard) }
 
 // withoutCards returns the texts that are no such questions, no notices that a result waits for the answer,
-// no lines about background tasks and no answers to /clear.
+// no lines about background tasks and facts and no answers to /clear.
 func withoutCards(texts []string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool {
-		return isCard(text) || isCleared(text) || strings.Contains(text, "I am waiting for the decision above.") || slices.Contains([]string{"⏳", "✔", "✖", "⏹"}, strings.Fields(text + " .")[0])
+		return isCard(text) || isCleared(text) || strings.Contains(text, "I am waiting for the decision above.") || strings.Contains(text, "I remember from now on") || slices.Contains([]string{"⏳", "✔", "✖", "⏹"}, strings.Fields(text + " .")[0])
 	})
 }
 

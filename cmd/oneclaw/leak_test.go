@@ -107,6 +107,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 	})
 	plant(t, dir, "oneclaw.yaml", "approvals: [{tool: manage_env_var, policy: allow}, {tool: http_request, policy: allow}]\nmcp:\n  servers:\n    leaky:\n      command: /bin/sh\n"+
 		"      args: [-c, 'read line; echo \"$SERVER_KEY\" >&2; echo \"no JSON: $SERVER_KEY\"; exit 3']\n      env: {SERVER_KEY: '${HOST_KEY}'}\n")
+	w.run().kill(syscall.SIGTERM) // a folder of files without a database would look like a lost one
 	for _, owner := range []string{fmt.Sprint("telegram:", ann), "slack:" + channel} {
 		files := workspace.OwnerDir(dir, owner)
 		plant(t, files, "settings.env", all+forms)
