@@ -269,9 +269,6 @@ func (b *Bot) Settings() *settings.Settings { return b.tools.settings }
 // Ledger returns the ledger of model usage.
 func (b *Bot) Ledger() *budget.Ledger { return b.ledger }
 
-// Prompt returns the static part of the system prompt for the default agent.
-func (b *Bot) Prompt() string { return joinPrompt(Prompt, b.tools.skills.Section()) }
-
 // turnSettings returns the configuration of turns, which answer messages.
 func (b *Bot) turnSettings(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turn.Settings, error) {
 	persona := &profileBuilder{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Runtime.Now, log: log, starts: cache.New[string, time.Time](maxStarts)}

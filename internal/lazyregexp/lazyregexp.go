@@ -27,19 +27,8 @@ func MustCompile(text string) *Regexp {
 // MatchString is that of [regexp.Regexp].
 func (r *Regexp) MatchString(s string) bool { return r.compiled().MatchString(s) }
 
-// FindString is that of [regexp.Regexp].
-func (r *Regexp) FindString(s string) string { return r.compiled().FindString(s) }
-
 // FindStringSubmatch is that of [regexp.Regexp].
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }
 
-// FindStringIndex is that of [regexp.Regexp].
-func (r *Regexp) FindStringIndex(s string) []int { return r.compiled().FindStringIndex(s) }
-
 // ReplaceAllString is that of [regexp.Regexp].
 func (r *Regexp) ReplaceAllString(s, by string) string { return r.compiled().ReplaceAllString(s, by) }
-
-// ReplaceAllStringFunc is that of [regexp.Regexp].
-func (r *Regexp) ReplaceAllStringFunc(s string, by func(string) string) string {
-	return r.compiled().ReplaceAllStringFunc(s, by)
-}
