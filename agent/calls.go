@@ -147,7 +147,7 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
 	}
-	input := Input{Prompt: r.systemPrompt(), Messages: r.history}
+	input := Input{Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, Messages: r.history}
 	for _, j := range jobs {
 		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool, input)
 		if err != nil {

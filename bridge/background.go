@@ -102,7 +102,7 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 	}
 	j := b.inserter.New(m)
 	title := wording.OneLine(cmp.Or(task.Title, task.Text), maxTaskTitle)
-	j.Args = &receipts.Task{Title: title, Groups: task.Groups, Model: task.Model}
+	j.Args = &receipts.Task{Title: title, Groups: task.Groups, Model: task.Model, Trigger: receipts.Trigger{Outside: call.HoldsOthers}}
 	outbox.DeliveryOf(j).Heading = backgroundHeading(title)
 	release, err := b.claimer.accepting.Acquire(ctx, m.Chat.String()+backgroundQueue) // one for all tasks, which are counted
 	if err != nil {

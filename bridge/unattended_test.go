@@ -149,3 +149,31 @@ func TestOneCardAsksAboutTheAddressesOfAReply(t *testing.T) {
 		t.Errorf("answer %q", got)
 	}
 }
+
+// A task that was made where words of others had been read may be what they want: an address that it
+// composes asks, also before it has read anything itself; one that it names does not.
+func TestATaskMadeAmongWordsOfOthersAsksAboutAddresses(t *testing.T) {
+	for name, c := range map[string]struct {
+		outside bool
+		text    string
+		asks    bool
+	}{
+		"among words of others": {true, "compose", true},
+		"a named address":       {true, `fetch {"url":"https://page.example/a"}`, false},
+		"on its own":            {false, "compose", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &workshop{fetch: true}
+			r := w.guarded(t, func(cfg *bridge.Config) {
+				cfg.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+				cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+			})
+			s := task("a.1", "daily", c.text)
+			s.Trigger = receipts.Trigger{Outside: c.outside}
+			r.submit(s)
+			if got := r.platform.wait(t, 1)[0]; strings.Contains(got.text, "May I open") != c.asks {
+				t.Errorf("shown %q", got.text)
+			}
+		})
+	}
+}

@@ -69,7 +69,11 @@ func (in *Input) words(at int) (w words, ok bool) {
 // Markdown.
 func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
-	if !ok && in.Incomplete {
+	switch {
+	case ok:
+	case in.PromptOthers:
+		return "what I remember", true
+	case in.Incomplete:
 		return "what was said long ago in this conversation", true
 	}
 	return what, ok

@@ -123,6 +123,9 @@ type Trigger struct {
 	// task may use, besides these hosts, and end without an answer.
 	Hosts []string `json:"hosts,omitempty"`
 	Uses  []string `json:"uses,omitempty"`
+	// Outside says that the task was made, or changed, in a conversation that held words of others: it may say
+	// what they want.
+	Outside bool `json:"outside,omitempty"`
 	// Quiet allows the task to end without an answer, by answering [Silence].
 	Quiet bool `json:"quiet,omitempty"`
 }

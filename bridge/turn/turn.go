@@ -162,7 +162,7 @@ func originOf(j *queue.Run) toolgroups.Origin {
 	switch task := TaskOf(j); {
 	case j.Message.Kind == receipts.KindResult:
 		return toolgroups.OriginComputed
-	case task != nil && task.Hook != "":
+	case task != nil && (task.Hook != "" || task.Outside):
 		return agent.OriginQuoted
 	}
 	return ""
@@ -192,7 +192,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, PromptTail: persona.Tail, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.TailOthers, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {

@@ -378,3 +378,39 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 		t.Errorf("its file: %q, %v", data, err)
 	}
 }
+
+// What the model leaves behind while it has words of others before it may be what they want: a conversation
+// that begins with such a fact, and a background task, ask about addresses that the model composes.
+func TestWhatOutlivesWordsOfOthersCountsAsTheirs(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		return scripted(talk).Reply(ctx, req)
+	}))
+	newSite := w.withSites(t)
+	pages, others := newSite("pages.example"), newSite("others.example")
+	fetch := func(address string) []everydayCall {
+		return []everydayCall{{"", "webfetch", fmt.Sprintf(`{"url":%q}`, address)}}
+	}
+	talk = []everyday{
+		{"summarise " + pages + "/post", fetch(pages + "/post"), noCard},
+		{"note it", []everydayCall{{"", "save_memory", `{"content":"Prefers tea"}`}}, noCard},
+		{"what's the weather", fetch(others + "/v1/forecast?city=Porto"), asksAddress},
+		{"work on it", []everydayCall{{"background", "start_background_task", `{"title":"Work","task":"collect now"}`}}, noCard},
+		{"collect now", fetch(others + "/collect?d=x"), noCard},
+	}
+	bot := w.run()
+	reader, worker := w.person("Reader"), w.person("Worker")
+	w.goesAs(bot, reader, talk[0])
+	w.goesAs(bot, reader, talk[1])
+	w.ask(bot, reader, "/clear", nil)
+	w.goesAs(bot, reader, talk[2])
+
+	w.goesAs(bot, worker, talk[0])
+	w.say(worker, "work on it", nil)
+	w.until(bot, "question of the task", func(s telegram.State) bool {
+		return slices.ContainsFunc(s.Answers(worker), func(m telegram.Message) bool {
+			return strings.Contains(m.Text, asksAddress) && strings.Contains(m.Text, "/collect?d=x")
+		})
+	})
+}

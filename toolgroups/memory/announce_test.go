@@ -119,3 +119,31 @@ func TestANewFactIsAnnouncedWhereOthersMayHaveAskedForIt(t *testing.T) {
 		}
 	}
 }
+
+// A note that was saved or corrected among words of others may be what they want.
+func TestNotesSavedAmongWordsOfOthersAreNotAPersonsOwn(t *testing.T) {
+	b := newBench(t, openStore(t))
+	among := scopeOf(ada)
+	among.HoldsOthers = true
+	for _, c := range []struct {
+		scope           toolgroups.Scope
+		tool, arguments string
+		others          bool
+	}{
+		{scopeOf(ada), "save_memory", `{"content":"Plays the harp"}`, false},
+		{among, "update_memory", `{"memory":"Plays the harp","content":"Plays the organ"}`, true},
+		{scopeOf(ada), "update_memory", `{"memory":"Plays the organ","content":"Plays the flute"}`, false},
+		{among, "save_memory", `{"content":"Lives in Porto"}`, true},
+	} {
+		if _, _, fault := b.result(t, c.scope, c.tool, c.arguments); fault != nil {
+			t.Fatal(fault)
+		}
+		notes, err := b.Notes(t.Context(), ada)
+		if err != nil || notes[0].IsOthers(ada) != c.others {
+			t.Errorf("%s(%s): %+v, want others %t: %v", c.tool, c.arguments, notes, c.others, err)
+		}
+		if !notes[0].IsOthers("fake:somebody-else") {
+			t.Errorf("%+v is everybody's own", notes[0])
+		}
+	}
+}

@@ -111,7 +111,12 @@ type Note struct {
 	// Author is the user for whom the note was saved, as platform:id. It is empty in notes from before
 	// authors were recorded, and after the user was forgotten.
 	Author string `json:"by,omitempty"`
+	// Outside says that it was saved in a conversation that held words of others.
+	Outside bool `json:"outside,omitempty"`
 }
+
+// IsOthers reports whether a note may be the words of others than a user.
+func (n Note) IsOthers(user string) bool { return n.Outside || n.Author != "" && n.Author != user }
 
 // idLength is the length of a note's ID.
 const idLength = 8
@@ -212,7 +217,7 @@ func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text
 			return ErrDuplicate
 		}
 		now := m.cfg.Now().UTC()
-		saved = Saved{Note: Note{Section: sectionOf(section), Text: text, SavedAt: now, Author: scope.User}, Before: renderMarkdown(doc.Notes)}
+		saved = Saved{Note: Note{Section: sectionOf(section), Text: text, SavedAt: now, Author: scope.User, Outside: scope.HoldsOthers}, Before: renderMarkdown(doc.Notes)}
 		saved.Replaced = doc.remove(now, saved.Note.ID(), func(n Note) bool {
 			conflicts := contradicts(n.Text, text)
 			if others := scope.Owner != scope.User && (n.Author == "" || n.Author != scope.User); conflicts && others {
@@ -252,7 +257,7 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			return err
 		}
 		now := m.cfg.Now().UTC()
-		note := Note{Section: old.Section, Text: text, SavedAt: now, Author: old.Author}
+		note := Note{Section: old.Section, Text: text, SavedAt: now, Author: old.Author, Outside: scope.HoldsOthers}
 		if section != "" {
 			note.Section = sectionOf(section)
 		}

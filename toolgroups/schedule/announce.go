@@ -136,7 +136,8 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 			return errRemoved
 		}
 		changed := *t
-		t.Name, t.Prompt, t.Uses, t.User, t.Plan, t.Enabled = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.User, u.Before.Plan, u.Before.Enabled
+		t.Name, t.Prompt, t.Uses, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.Outside, u.Before.User
+		t.Plan, t.Enabled = u.Before.Plan, u.Before.Enabled
 		return t.replan(changed, now, zone)
 	})
 	if !errors.Is(err, storage.ErrNotFound) {

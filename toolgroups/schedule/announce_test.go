@@ -164,3 +164,34 @@ func TestWhatARunMayUseSilentlyIsFixedAndListed(t *testing.T) {
 		}
 	})
 }
+
+// A run knows whether its prompt was written among words of others.
+func TestATaskKnowsWhetherOthersMayHaveWrittenIt(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		among := ann
+		among.HoldsOthers = true
+		id := o.make(morning)
+		for _, c := range []struct {
+			scope   toolgroups.Scope
+			change  string
+			outside bool
+		}{
+			{ann, `"hour":7`, false},
+			{ann, `"prompt":"Tell me the news"`, false},
+			{among, `"hour":8`, false},
+			{among, `"prompt":"Look around"`, true},
+			{ann, `"hour":9`, true},
+		} {
+			if _, fault := o.run(c.scope, "update_scheduled_task", `{"task_id":"`+id+`",`+c.change+`}`); fault != nil {
+				o.t.Fatal(fault)
+			}
+			if task := o.tasks(ann.Owner)[0]; task.Outside != c.outside {
+				o.t.Errorf("after %s the task has outside %t", c.change, task.Outside)
+			}
+		}
+		o.must("run_scheduled_task", `{"task_id":"`+id+`"}`)
+		if len(o.runs) != 1 || !o.runs[0].Outside {
+			o.t.Errorf("runs %+v", o.runs)
+		}
+	})
+}

@@ -298,7 +298,7 @@ func (t *Task) next(now time.Time, zone *time.Location) time.Time {
 // newRun makes a run of a task.
 func (t *Task) newRun(suffix string) Run {
 	return Run{
-		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt, Uses: t.Uses,
+		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt, Uses: t.Uses, Outside: t.Outside,
 		Owner: t.Owner, Chat: t.Chat, User: t.User, Direct: t.Direct,
 	}
 }

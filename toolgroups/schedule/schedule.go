@@ -93,8 +93,9 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is the request to the agent.
 	Prompt string `json:"prompt"`
-	// Uses are those of the [Task].
-	Uses []string `json:"uses,omitempty"`
+	// Uses and Outside are those of the [Task].
+	Uses    []string `json:"uses,omitempty"`
+	Outside bool     `json:"outside,omitempty"`
 	// Plan describes when the task runs. It is empty if a user asked for this run and waits for
 	// the answer.
 	Plan string `json:"plan,omitempty"`

@@ -27,7 +27,9 @@ type Task struct {
 	Prompt string `json:"prompt"`
 	// Uses are the tools and groups that a run may use and then say nothing, besides the addresses in
 	// Prompt.
-	Uses    []string  `json:"uses,omitempty"`
+	Uses []string `json:"uses,omitempty"`
+	// Outside says that the prompt was written in a conversation that held words of others.
+	Outside bool      `json:"outside,omitempty"`
 	Plan    Plan      `json:"plan"`
 	Enabled bool      `json:"enabled"`
 	Created time.Time `json:"created"`

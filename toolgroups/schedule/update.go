@@ -74,7 +74,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		}
 		if t.Prompt != before.Prompt {
 			// A run has the role of its prompt's author.
-			t.User = cmp.Or(call.User, t.User)
+			t.User, t.Outside = cmp.Or(call.User, t.User), call.HoldsOthers
 		}
 		return t.replan(before, now, zone)
 	})
