@@ -41,6 +41,22 @@ func TestRepliesInOtherTypes(t *testing.T) {
 		"an event of two lines":    {raw(`data: {"choices":[{"index":0,`, `: a comment`, `data: "delta":{"content":"Hello"},"finish_reason":"stop"}]}`, "", "data: [DONE]", ""), agent.Reply{Text: "Hello"}},
 		"events without blanks":    {raw("data: "+hello, "data: "+lo, "data: "+stop, "data: [DONE]"), agent.Reply{Text: "Hello", Model: "m-1"}},
 		"fields of other kinds":    {stream(`{"model":7,"choices":[{"index":0,"delta":{"content":"Hello","refusal":{},"reasoning":{"text":"x"},"reasoning_content":[]},"finish_reason":"stop"}]}`), agent.Reply{Text: "Hello", Model: "7"}},
+		// open-webui #9927, hermes-browser-extension #11
+		"messages that repeat the deltas": {
+			stream(`{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"message":{"role":"assistant","content":""}}]}`, `{"choices":[{"index":0,"delta":{"content":"Hel"},"message":{"content":"Hel"}}]}`, `{"choices":[{"index":0,"delta":{"content":"lo"},"message":{"content":"Hello"},"finish_reason":"stop"}]}`),
+			agent.Reply{Text: "Hello"},
+		},
+		"a message at the end of a stream": {stream(`{"choices":[{"delta":{"content":"Hello"}}]}`, `{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}`), agent.Reply{Text: "Hello"}},
+		"fields of other types": {
+			stream(`{"model":{"id":1},"type":7,"choices":[{"delta":{"content":"Hello","refusal":false,"reasoning":{"text":"x"},"reasoning_details":{},"tool_calls":{}},"finish_reason":1}]}`),
+			agent.Reply{Text: "Hello"},
+		},
+		"content of other types": {
+			stream(`{"choices":[{"delta":{"content":{"type":"text","text":"Hel"}}}]}`, `{"choices":[{"delta":{"content":["l",{"type":"text","text":"o"},7]}}]}`, `{"choices":[{"delta":{"content":false},"finish_reason":"stop"}]}`),
+			agent.Reply{Text: "Hello"},
+		},
+		"an event that is no object": {stream(`"keep-alive"`, `{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}]}`), agent.Reply{Text: "Hello"}},
+		"an empty call":              {stream(`{"choices":[{"delta":{"content":"Hello","tool_calls":[{"index":0,"id":"","function":null}]},"finish_reason":"stop"}]}`), agent.Reply{Text: "Hello"}},
 		"counts with a decimal point": {
 			stream(`{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10.0,"completion_tokens":"2","total_tokens":-5,"prompt_tokens_details":null}}`),
 			agent.Reply{Text: "Hello", Usage: agent.Usage{Input: 10, Output: 2}},

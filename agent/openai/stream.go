@@ -86,26 +86,37 @@ type delta struct {
 	ToolCalls        []toolCall `json:"tool_calls"`
 }
 
-// contentText is the content of a message: a string, or a list of text and thinking parts.
+// contentText is the content of a message: a string, or text and thinking parts.
 type contentText struct{ text, reasoning string }
 
 // UnmarshalJSON decodes a string or a list of parts.
 func (s *contentText) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '{' {
+		data = slices.Concat([]byte("["), data, []byte("]"))
+	}
 	if len(data) > 0 && data[0] != '[' {
-		return json.Unmarshal(data, &s.text)
+		_ = json.Unmarshal(data, &s.text) // anything else is no text
+		return nil
 	}
-	var parts []struct {
-		Type, Text string
-		Thinking   contentText
-	}
+	var parts []json.RawMessage
 	if err := json.Unmarshal(data, &parts); err != nil {
 		return err
 	}
-	for _, p := range parts {
+	for _, raw := range parts {
+		var p contentPart
+		if json.Unmarshal(raw, &p.Text) != nil && json.Unmarshal(raw, &p) != nil {
+			continue // one odd part
+		}
 		s.text += p.Text
 		s.reasoning += p.Thinking.text
 	}
 	return nil
+}
+
+// contentPart is a part of a content.
+type contentPart struct {
+	Text     string
+	Thinking contentText
 }
 
 // toolCall is a piece of a call, with the extra content that some servers require back. Some servers send a
@@ -132,8 +143,9 @@ type accumulator struct {
 	details        []detail
 	calls          []*call
 	finishReason   string
-	// isWhole is set for the reply of a server that does not stream.
-	isWhole  bool
+	// isWhole is set for the reply of a server that does not stream, hasDeltas once a delta has said something.
+	isWhole, hasDeltas bool
+
 	reported *usage
 	model    string
 	family   provider.Family
@@ -152,7 +164,8 @@ func (a *accumulator) handleEvent(raw []byte) error {
 		return nil
 	}
 	var c chunk
-	if err := json.Unmarshal(raw, &c); err != nil {
+	var odd *json.UnmarshalTypeError // a field of another type is left out, the others are there
+	if err := json.Unmarshal(raw, &c); err != nil && !errors.As(err, &odd) {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
 	if said, wrong := chunkError(&c); wrong {
@@ -168,8 +181,12 @@ func (a *accumulator) handleEvent(raw []byte) error {
 		if c.Choices[i].Index != 0 {
 			continue
 		}
-		a.addDelta(&c.Choices[i].Delta)
-		if m := c.Choices[i].Message; m != nil {
+		d := &c.Choices[i].Delta
+		a.hasDeltas = a.hasDeltas || d.Content.text != "" || d.ReasoningContent != "" || d.Reasoning != "" || len(d.ToolCalls) > 0
+		a.addDelta(d)
+		// Beside deltas, a message repeats what they have said so far (Perplexity: open-webui #9927), as one at the
+		// end of a stream does.
+		if m := c.Choices[i].Message; m != nil && !a.hasDeltas {
 			a.isWhole = true
 			a.addDelta(m)
 		}
@@ -274,6 +291,9 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 		r.Text = a.refusal.String()
 	}
 	for _, c := range a.calls {
+		if c.name == "" && c.arguments.Len() == 0 {
+			continue // a server that has no call says so with an empty one
+		}
 		r.Calls = append(r.Calls, agent.Call{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
 	if filtered && r.Text == "" {

@@ -45,6 +45,7 @@ func (a *adapter) simplify(in map[string]any, refs []string, depth int) map[stri
 		for i, kind := range types {
 			all[i] = maps.Clone(in)
 			delete(all[i], "description")
+			delete(all[i], "nullable") // null is one of the types
 			all[i]["type"] = kind
 		}
 		return a.choose(in, all, refs, depth)
@@ -331,7 +332,9 @@ func (a *adapter) writeObject(in, out map[string]any, refs []string, depth int) 
 	}
 	switch more := in["additionalProperties"].(type) {
 	case bool:
-		out["additionalProperties"] = more
+		if in["patternProperties"] == nil { // which say what else may be there
+			out["additionalProperties"] = more
+		}
 	case map[string]any:
 		out["additionalProperties"] = a.simplify(more, refs, depth+1)
 	}
