@@ -124,7 +124,7 @@ func (a *answer) isWhole() bool {
 // handleEvent updates the answer from one event. It returns io.EOF if no more events are needed.
 func (a *answer) handleEvent(raw []byte) error {
 	var e event
-	if err := json.Unmarshal(raw, &e); err != nil {
+	if err := provider.DecodeLoosely(raw, &e); err != nil {
 		return fmt.Errorf("decode a stream event: %w", err)
 	}
 	switch e.Type {
@@ -184,7 +184,7 @@ func (a *answer) addUsage(raw json.RawMessage) {
 // beginBlock adds a block. Its deltas, which have its index, may be between those of others.
 func (a *answer) beginBlock(e *event) error {
 	p := &piece{start: e.ContentBlock}
-	if err := json.Unmarshal(e.ContentBlock, p); err != nil {
+	if err := provider.DecodeLoosely(e.ContentBlock, p); err != nil {
 		return fmt.Errorf("decode a content block: %w", err)
 	}
 	if a.open == nil {

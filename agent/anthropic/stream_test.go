@@ -147,6 +147,7 @@ func TestBlocksAreKnownByTheirNumbers(t *testing.T) {
 		"a number as id": append([]string{began(1), block("0", said), delta("0", one), block("1", strings.Replace(call, `"toolu_1"`, "7", 1)), delta("1", args)}, ended("tool_use", 1)...),
 		"not streamed":   {`{"type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"One."},{"type":"tool_use","id":"toolu_1","name":"note","input":{"n":1}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}`},
 		"odd usage":      append([]string{`{"type":"message_start","message":{"usage":{"input_tokens":"1","output_tokens":[]}}}`, block("0", said), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)...),
+		"other types":    append([]string{began(1), `{"type":"keepalive","message":"still here","delta":"x"}`, block("0", `{"type":"text","text":"","citations":{},"signature":7}`), delta("0", one), block("1", call), delta("1", args)}, ended("tool_use", 1)...),
 	} {
 		c, _ := played(t, events)
 		reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, nil)

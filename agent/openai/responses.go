@@ -94,7 +94,7 @@ func (r *responseCollector) handleEvent(raw []byte) error {
 		return nil
 	}
 	var e event
-	if err := json.Unmarshal(raw, &e); err != nil {
+	if err := provider.DecodeLoosely(raw, &e); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
 	text, _ := e.Delta.(string)

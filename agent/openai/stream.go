@@ -164,8 +164,7 @@ func (a *accumulator) handleEvent(raw []byte) error {
 		return nil
 	}
 	var c chunk
-	var odd *json.UnmarshalTypeError // a field of another type is left out, the others are there
-	if err := json.Unmarshal(raw, &c); err != nil && !errors.As(err, &odd) {
+	if err := provider.DecodeLoosely(raw, &c); err != nil {
 		return fmt.Errorf("decode a piece of the reply: %w", err)
 	}
 	if said, wrong := chunkError(&c); wrong {

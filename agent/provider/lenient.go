@@ -2,12 +2,22 @@ package provider
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 )
 
 // Servers that imitate an API do not always keep to its types. One field of another type must not cost the whole
 // reply.
+
+// DecodeLoosely decodes JSON. A field of another type is left out.
+func DecodeLoosely(raw []byte, into any) error {
+	err := json.Unmarshal(raw, into)
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd {
+		return nil // the other fields are there
+	}
+	return err
+}
 
 // Count is a number of tokens, or an index. A number with a decimal point, and one in a string, count; anything
 // else, and a negative number, is 0.
