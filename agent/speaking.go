@@ -12,12 +12,12 @@ var (
 	openHeads = regexp.MustCompile(`^<\|(?:channel|start|im_start|start_header_id|constrain)\|>`)
 	headEnds  = regexp.MustCompile(`^<\|(?:start|im_start)\|>\s*(?:assistant|system|user|tool)\s+[^\s<]|<\|(?:message|end_header_id)\|>`)
 	// partialMarkers matches an incomplete tag or marker at the end of a text.
-	partialMarkers = regexp.MustCompile(`(?:<[^\s<>]{0,60}|<invoke [^<>]{0,60}|<｜[^｜<>\n]{0,40}｜?|\[/?[A-Z_]{0,11}|◁/?[a-z]{0,6}|<\|channel>\s*[a-z]{0,8}|<channel\|>\s*(?:c|ca|cal|call:?|call:[\w-]{1,64})?|\[TOOL_CALLS\]\s*[\w.-]{0,64}\[?[A-Z]{0,4}\]?\s*)$`)
+	partialMarkers = regexp.MustCompile(`(?:<[^\s<>]{0,60}|<(?:antml:|｜DSML｜)?(?:invoke|parameter) [^<>]{0,60}|<｜[^｜<>\n]{0,40}｜?|\[/?[A-Z_]{0,11}|◁/?[a-z]{0,6}|<\|channel>\s*[a-z]{0,8}|<channel\|>\s*(?:c|ca|cal|call:?|call:[\w-]{1,64})?|\[TOOL_CALLS\]\s*[\w.-]{0,64}\[?[A-Z_]{0,7}\]?\s*|(?:^|assistant)\s*to=[\w.-]{0,80}\s*|<tools>\s*)$`)
 	// partialCalls matches the end of a text that may become a call in JSON (bareCall).
 	partialCalls = regexp.MustCompile("(?s)(?:^|\n)\\s*(?:`{1,2}$|```(?:j|js|jso|json)?\\s*)?(?:functools)?\\[?\\s*(?:\\{\\s*(?:\"[a-z_]{0,11}\"?\\s*)?)?$")
 	// aloudModels matches models that write their thoughts at the beginning of the reply's text, without
 	// an opening tag, if their server does not remove the thoughts.
-	aloudModels = regexp.MustCompile(`(?i)qwq|deepseek-r1|[-_/]r1\b|think|reason|qwen3|magistral|nemotron|glm-(?:4[.][5-9]|z1|[5-9])|minimax-m|hunyuan|exaone-deep|marco-o1|skywork-o1|smollm3`)
+	aloudModels = regexp.MustCompile(`(?i)qwq|deepseek-r1|[-_/]r1\b|think|reason|qwen3|magistral|nemotron|glm-(?:4[.][5-9]|z1|[5-9])|minimax-m|hunyuan|apriel|exaone-deep|marco-o1|skywork-o1|smollm3`)
 )
 
 // maxHead bounds the length of a marker with its header, in bytes.
@@ -37,6 +37,9 @@ func VisiblePrefix(text string, aloud bool) string {
 		end := len(text)
 		if at := partialMarkers.FindStringIndex(text[max(0, len(text)-maxHead):]); at != nil {
 			end = max(0, len(text)-maxHead) + at[0]
+		}
+		if at := strings.LastIndex(text[:end], "<think>"); at >= 0 && !strings.Contains(text[at:end], "</think>") {
+			end = at
 		}
 		if at := strings.LastIndex(text[:end], "<|"); at >= 0 && end-at < maxHead && openHeads.MatchString(text[at:end]) && !headEnds.MatchString(text[at:end]) {
 			end = at

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -14,24 +15,28 @@ import (
 // its own; models that were not trained on any write bare JSON (openclaw #4016).
 
 var (
-	// callBlocks matches the marks around calls, and what they contain: those of Qwen and Hermes, of models
-	// that imitate Claude, MiniMax, Gemma, Kimi, DeepSeek, Mistral, Command, gpt-oss, Nemotron and Llama.
-	callBlocks = regexp.MustCompile(`(?s)<tool_call>(.*?)(?:</tool_call>|$)|<function_calls?>(.*?)(?:</function_calls?>|$)|<(?:minimax:)tool_call>(.*?)(?:</minimax:tool_call>|$)|` +
-		`<\|tool_call>(.*?)(?:<tool_call\|>|$)|<\|tool_call_begin\|>(.*?)(?:<\|tool_call_end\|>|$)|<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|$)|` +
+	// familyMarks matches what families put in front of the names of the same tags: MiniMax, Seed, LongCat, models
+	// that imitate Claude, and DeepSeek from V3.2 on (sglang #40236).
+	familyMarks = regexp.MustCompile(`(</?)(?:minimax:|mm:|seed:|longcat_|antml:|｜DSML｜)((?:tool_call|function_call)s?|invoke|parameter|arg_key|arg_value|think|thinking)\b`)
+	// callBlocks matches the marks around calls, and what they contain: those of Qwen and Hermes, of Jamba and
+	// Hunyuan, of models that imitate Claude, Gemma, Phi and Granite, Kimi, DeepSeek, Mistral, Command, gpt-oss,
+	// Nemotron, Llama and InternLM.
+	callBlocks = regexp.MustCompile(`(?s)<tool_calls?>(.*?)(?:</tool_calls?>|$)|<function_calls?>(.*?)(?:</function_calls?>|$)|<tools>(\s*[\[{].*?)(?:</tools>|$)|` +
+		`<\|tool_call>(.*?)(?:<tool_call\|>|$)|<\|tool_call\|>(.*?)(?:<\|/tool_call\|>|$)|<\|action_start\|>\s*<\|plugin\|>(.*?)(?:<\|action_end\|>|$)|<\|tool_call_begin\|>(.*?)(?:<\|tool_call_end\|>|$)|<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|$)|` +
 		`\[TOOL_CALLS\](.*?)(?:\[/TOOL_CALLS\]|</s>|$)|<\|START_ACTION\|>(.*?)(?:<\|END_ACTION\|>|$)|<TOOLCALL>(.*?)(?:</TOOLCALL>|$)|<\|python_tag\|>(.*?)(?:<\|eo[mt]_id\|>|$)|` +
-		`<\|FunctionCallBegin\|>(.*?)(?:<\|FunctionCallEnd\|>|$)|(<\|channel\|>\s*commentary(?:[^<]|<\|constrain\|>){0,80}<\|message\|>.*?)(?:<\|(?:call|end|return)\|>|$)|` +
+		`<\|FunctionCallBegin\|>(.*?)(?:<\|FunctionCallEnd\|>|$)|((?:(?:<\|start\|>\s*assistant)?\s*\bto=[\w.-]+\s*)?<\|channel\|>\s*commentary(?:[^<]|<\|constrain\|>){0,80}<\|message\|>.*?)(?:<\|(?:call|end|return)\|>|$)|` +
 		`(<function=.*?)(?:</function>|$)|(<invoke name=.*?)(?:</invoke>|$)`)
 	// namedJSON matches the name of a function in front of its arguments: Kimi, DeepSeek, Mistral, gpt-oss, Llama.
-	namedJSON = regexp.MustCompile(`(?s)^\s*(?:<\|channel\|>\s*commentary\s+to=|<function=|function<｜tool▁sep｜>)?(?:functions\.)?"?([A-Za-z0-9_-]{1,64})"?(?::\d+)?\s*(?:<\|tool_call_argument_begin\|>|<｜tool▁sep｜>|\[ARGS\]|(?:[^<{\[]{0,20}<\|constrain\|>)?[^<{\[]{0,20}<\|message\|>|>)?\s*(?:` + "```(?:json)?\\s*" + `)?(\{.*\})`)
+	namedJSON = regexp.MustCompile(`(?s)^\s*(?:<\|start\|>\s*assistant\s+to=|to=|<\|channel\|>\s*commentary\s+to=|<function=|function<｜tool▁sep｜>)?(?:functions\.)?"?([A-Za-z0-9_-]{1,64})"?(?::\d+)?\s*(?:<\|tool_call_argument_begin\|>|<｜tool▁sep｜>|(?:\[CALL_ID\]\w+)?\[ARGS\]|(?:<\|channel\|>\s*commentary)?(?:[^<{\[]{0,20}<\|constrain\|>)?[^<{\[]{0,20}<\|message\|>|>)?\s*(?:` + "```(?:json)?\\s*" + `)?(\{.*\})`)
 	// gemmaCall matches a call in Gemma 4's notation.
 	gemmaCall = regexp.MustCompile(`(?s)\bcall:([A-Za-z0-9_-]{1,64})(\{.*)`)
 	// xmlFunction and xmlParameters match calls with a tag for each parameter, argPairs GLM's.
 	xmlFunction   = regexp.MustCompile(`(?s)<(?:function=|invoke name=)"?([A-Za-z0-9_-]{1,64})"?>(.*?)(?:</function>|</invoke>|$)`)
-	xmlParameters = regexp.MustCompile(`(?s)<parameter(?:=| name=)"?([^">]{1,64})"?>(.*?)</parameter>`)
+	xmlParameters = regexp.MustCompile(`(?s)<parameter(?:=| name=)"?([^">]{1,64})"?(?: string="(?:true|false)")?>(.*?)</parameter>`)
 	argPairs      = regexp.MustCompile(`(?s)<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>`)
 	firstWord     = regexp.MustCompile(`^\s*([A-Za-z0-9_-]{1,64})`)
 	// bareCall matches a text, or its last paragraph, that begins as a call in JSON does.
-	bareCall = regexp.MustCompile(`(?s)(?:^|\n)\s*(?:` + "```(?:json|tool_call)?\\s*" + `)?(?:functools)?(\[?\s*\{\s*"(?:name|tool|tool_name|function|type|arguments|parameters|tool_calls|id)"\s*:.*)$`)
+	bareCall = regexp.MustCompile(`(?s)(?:^|\n)\s*(?:` + "```(?:json|tool_call)?\\s*" + `)?(?:functools)?(\[?\s*\{\s*"(?:name|tool|tool_name|function|type|arguments|parameters|tool_calls|id|action|recipient_name|tool_uses)"\s*:.*)$`)
 )
 
 // maxTextCalls bounds how much of a text is searched for calls, in bytes.
@@ -45,8 +50,9 @@ func callsInText(text string, tools []toolgroups.Tool) (calls []Call, rest strin
 	offered := func(name string) bool {
 		return slices.ContainsFunc(tools, func(t toolgroups.Tool) bool { return t.Name == name })
 	}
-	for _, part := range []string{stripThinking(text), text} { // a call may stand in a thought that never ends
-		calls = markedCalls(part, offered)
+	plain := plainMarks(text)
+	for _, part := range []string{stripThinking(plain), plain} { // a call may stand in a thought that never ends
+		calls, rest = markedCalls(part, offered)
 		if len(calls) == 0 {
 			calls = bareCalls(part, offered)
 		}
@@ -57,15 +63,23 @@ func callsInText(text string, tools []toolgroups.Tool) (calls []Call, rest strin
 	if len(calls) == 0 {
 		return nil, text
 	}
-	rest = VisibleText(text)
+	rest = VisibleText(rest)
 	if at := bareCall.FindStringSubmatchIndex(rest); at != nil {
 		rest = strings.TrimSpace(rest[:at[0]])
 	}
 	return calls, strings.TrimSpace(xmlFunction.ReplaceAllLiteralString(rest, ""))
 }
 
-// markedCalls returns the calls within the marks of a family, outside of code.
-func markedCalls(text string, offered func(string) bool) (calls []Call) {
+// plainMarks returns a text with the tags of all families under one name, outside of code.
+func plainMarks(text string) string {
+	if !familyMarks.MatchString(text) {
+		return text
+	}
+	return replaceOutsideCode(text, func(prose string) string { return familyMarks.ReplaceAllString(prose, "$1$2") })
+}
+
+// markedCalls returns the calls within the marks of a family, outside of code, and the text without them.
+func markedCalls(text string, offered func(string) bool) (calls []Call, rest string) {
 	add := func(name, arguments string) bool {
 		if name = strings.TrimPrefix(name, "functions."); !offered(name) || len(calls) >= maxCalls {
 			return false
@@ -73,14 +87,23 @@ func markedCalls(text string, offered func(string) bool) (calls []Call) {
 		calls = append(calls, Call{Name: name, Arguments: arguments})
 		return true
 	}
+	done := 0
 	for _, at := range findOutsideCode(text, callBlocks) {
+		before := len(calls)
 		for i := 2; i < len(at); i += 2 {
-			if at[i] >= 0 {
-				readCalls(text[at[i]:at[i+1]], add)
+			if at[i] < 0 {
+				continue
+			}
+			for content := range strings.SplitSeq(text[at[i]:at[i+1]], "[TOOL_CALLS]") {
+				readCalls(content, add)
 			}
 		}
+		if len(calls) > before {
+			rest += text[done:at[0]]
+			done = at[1]
+		}
 	}
-	return calls
+	return calls, rest + text[done:]
 }
 
 // readCalls passes the calls in a block to add: as JSON, with a tag for each parameter, as a name and its
@@ -131,39 +154,43 @@ type writtenCall struct {
 	Name       string          `json:"name"`
 	Tool       string          `json:"tool"`
 	ToolName   string          `json:"tool_name"`
+	Action     string          `json:"action"`
+	Recipient  string          `json:"recipient_name"`
 	Arguments  json.RawMessage `json:"arguments"`
 	Parameters json.RawMessage `json:"parameters"`
+	Args       json.RawMessage `json:"args"`
+	Input      json.RawMessage `json:"input"`
+	ForAction  json.RawMessage `json:"action_input"`
 	// Function is the name, or an object with the name and the arguments.
 	Function  json.RawMessage `json:"function"`
 	ToolCalls []writtenCall   `json:"tool_calls"`
+	ToolUses  []writtenCall   `json:"tool_uses"`
 }
 
 // read passes the call to add.
 func (c *writtenCall) read(add func(name, arguments string) bool) bool {
-	for i := range c.ToolCalls {
-		if !c.ToolCalls[i].read(add) {
+	several := append(c.ToolCalls, c.ToolUses...)
+	for i := range several {
+		if !several[i].read(add) {
 			return false
 		}
 	}
-	if len(c.ToolCalls) > 0 {
+	if len(several) > 0 {
 		return true
 	}
 	var inner writtenCall
 	if len(c.Function) > 0 && json.Unmarshal(c.Function, &inner) == nil {
 		return inner.read(add)
 	}
-	name := c.Name
-	for _, other := range []string{c.Tool, c.ToolName} {
-		if name == "" {
-			name = other
-		}
-	}
+	name := cmp.Or(c.Name, c.Tool, c.ToolName, c.Action, strings.TrimPrefix(c.Recipient, "functions."))
 	if name == "" && len(c.Function) > 0 && json.Unmarshal(c.Function, &name) != nil {
 		return false
 	}
-	arguments := c.Arguments
-	if len(arguments) == 0 {
-		arguments = c.Parameters
+	var arguments json.RawMessage
+	for _, given := range []json.RawMessage{c.Arguments, c.Parameters, c.Args, c.Input, c.ForAction} {
+		if len(arguments) == 0 {
+			arguments = given
+		}
 	}
 	var text string
 	if json.Unmarshal(arguments, &text) != nil {

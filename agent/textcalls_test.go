@@ -44,6 +44,24 @@ var callTexts = map[string]string{
 	"Command":                       `<|START_THINKING|>Look.<|END_THINKING|><|START_ACTION|>[{"tool_call_id":"0","tool_name":"read_file","parameters":{"path":"a.txt"}}]<|END_ACTION|>`,
 	"Nemotron":                      `<TOOLCALL>[{"name":"read_file","arguments":{"path":"a.txt"}}]</TOOLCALL>`,
 	"a function call in one tag":    `<function_call>{"name":"read_file","arguments":{"path":"a.txt"}}</function_call>`,
+	"Claude's form, with a prefix":  "<antml:function_calls>\n<antml:invoke name=\"read_file\">\n<antml:parameter name=\"path\">a.txt</antml:parameter>\n</antml:invoke>\n</antml:function_calls>",
+	"Claude's form, no outer mark":  "I look.\n<invoke name=\"read_file\">\n<parameter name=\"path\">a.txt</parameter>\n</invoke>\n</function_calls>",
+	"DeepSeek V3.2":                 "I look.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"read_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">a.txt</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+	"DeepSeek V4":                   "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"read_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">a.txt</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+	"DeepSeek V4, no outer mark":    "<｜DSML｜invoke name=\"read_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">a.txt</｜DSML｜parameter>\n</｜DSML｜invoke>",
+	"Seed":                          "<seed:tool_call>\n<function=read_file>\n<parameter=path>a.txt</parameter>\n</function>\n</seed:tool_call>",
+	"LongCat":                       "<longcat_tool_call>read_file\n<longcat_arg_key>path</longcat_arg_key>\n<longcat_arg_value>a.txt</longcat_arg_value>\n</longcat_tool_call>",
+	"Jamba, Hunyuan":                `<tool_calls>[{"name":"read_file","arguments":{"path":"a.txt"}}]</tool_calls>`,
+	"Phi 4 mini":                    `<|tool_call|>[{"name":"read_file","arguments":{"path":"a.txt"}}]<|/tool_call|>`,
+	"Granite":                       `<|tool_call|>[{"name":"read_file","arguments":{"path":"a.txt"}}]`,
+	"Qwen, small":                   "<tools>\n{\"name\":\"read_file\",\"arguments\":{\"path\":\"a.txt\"}}\n</tools>",
+	"InternLM":                      `<|action_start|><|plugin|>{"name":"read_file","parameters":{"path":"a.txt"}}<|action_end|>`,
+	"Mistral, with an id":           `[TOOL_CALLS]read_file[CALL_ID]abc123def[ARGS]{"path":"a.txt"}`,
+	"gpt-oss, named by the role":    `<|channel|>analysis<|message|>Look.<|end|><|start|>assistant to=functions.read_file<|channel|>commentary json<|message|>{"path":"a.txt"}<|call|>`,
+	"gpt-oss, begun in the prompt":  ` to=functions.read_file<|channel|>commentary json<|message|>{"path":"a.txt"}<|call|>`,
+	"bare JSON, input":              `{"type":"tool_use","name":"read_file","input":{"path":"a.txt"}}`,
+	"bare JSON, an action":          `{"action":"read_file","action_input":{"path":"a.txt"}}`,
+	"bare JSON, OpenAI's parallel":  `{"tool_uses":[{"recipient_name":"functions.read_file","parameters":{"path":"a.txt"}}]}`,
 	"an answer's last line, spaced": "I look.\n  { \"name\" : \"read_file\", \"arguments\" : { \"path\" : \"a.txt\" } }  ",
 }
 
@@ -79,6 +97,7 @@ func TestCallsInTheTextAreCalls(t *testing.T) {
 func TestSeveralCallsInTheText(t *testing.T) {
 	for name, text := range map[string]string{
 		"Hermes":     `<tool_call>{"name":"read_file","arguments":{"n":725653563933458433}}</tool_call><tool_call>{"name":"get_current_time","arguments":{}}</tool_call>`,
+		"Mistral":    `[TOOL_CALLS]read_file[ARGS]{"n":725653563933458433}[TOOL_CALLS]get_current_time[ARGS]{}`,
 		"JSON lines": `{"name":"read_file","arguments":{"n":725653563933458433}}` + "\n" + `{"name":"get_current_time","arguments":{}}`,
 		"Gemma 4":    `<|tool_call>call:read_file{n:725653563933458433}<tool_call|><|tool_call>call:get_current_time{}<tool_call|>`,
 		"XML":        "<function_calls><invoke name=\"read_file\"><parameter name=\"n\">725653563933458433</parameter></invoke><invoke name=\"get_current_time\"></invoke></function_calls>",
@@ -114,6 +133,11 @@ func TestWhatIsNoCallIsAnAnswer(t *testing.T) {
 		"<|START_THINKING|>SECRET<|END_THINKING|><|START_RESPONSE|>Hi.<|END_RESPONSE|>": "Hi.",
 		"◁think▷SECRET◁/think▷Hi.":                                                      "Hi.",
 		"First.<|channel>thought SECRET<channel|> Second.":                              "First. Second.",
+		"First. <think>SECRET</think>Second.":                                           "First. Second.",
+		"<longcat_think>SECRET</longcat_think>Hi.":                                      "Hi.",
+		"<antml:thinking>SECRET</antml:thinking>Hi.":                                    "Hi.",
+		"<think>SECRET</think>\n<answer>Hi.</answer>":                                   "Hi.",
+		"SECRET, in steps.\n[BEGIN FINAL RESPONSE]Hi.[END FINAL RESPONSE]":              "Hi.",
 		"a |> b <| c, x <|> y":                                                          "a |> b <| c, x <|> y",
 	} {
 		c := newChat(t, agent.Config{})
