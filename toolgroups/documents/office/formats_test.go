@@ -162,6 +162,9 @@ func TestTablesAndTexts(t *testing.T) {
 		{"x.csv", "\x96\xbc\x91\x4f,\x93\x73\x8e\x73\n\x8e\x52\x93\x63\x91\xbe\x98\x59,\x93\x8c\x8b\x9e\n", "CSV table (encoding guessed: shift_jis)\n=== 1 \n1: | 名前 | 都市 |\n2: | 山田太郎 | 東京 |\n"},
 		{"x.txt", "plain\n\xcf\xf0\xe8\xe2\xe5\xf2, \xec\xe8\xf0", "text (encoding guessed: windows-1251)\n=== 1 \n1: plain\n2: Привет, мир\n"},
 		{"x.csv", "Menge;Preis\n1,5;2,25\n2,5;3,75\n", "CSV table\n=== 1 \n1: | Menge | Preis |\n2: | 1,5 | 2,25 |\n3: | 2,5 | 3,75 |\n"},
+		{"x.csv", "1,5\t2,5\n3,5\t4,5\n", "CSV table\n=== 1 \n1: | 1,5 | 2,5 |\n2: | 3,5 | 4,5 |\n"},
+		{"x.csv", "a;b\rc;d\r", "CSV table\n=== 1 \n1: | a | b |\n2: | c | d |\n"},
+		{"x.txt", "one\rtwo\r\rthree", "text\n=== 1 \n1: one\n2: two\n3: \n4: three\n"},
 		{"x.csv", "Konto, Januar\n\nDatum;Betrag\n1.1.;-12,50\n", "CSV table\n=== 1 \n1: | Konto, Januar |\n3: | Datum | Betrag |\n4: | 1.1. | -12,50 |\n"},
 		{"x.csv", "\"a;b\",c\n", "CSV table\n=== 1 \n1: | a;b | c |\n"},
 		{"x.csv", "a,\"open\nb", "CSV table\n=== 1 \n1: | a | open<br>b |\n"},
@@ -176,6 +179,27 @@ func TestTablesAndTexts(t *testing.T) {
 	} {
 		if got := read(tc.name, []byte(tc.data)); got != tc.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// What is written wrongly in a mail takes neither the text nor the files with it, and what is lost is named.
+func TestMailsAreReadInSpiteOfFaults(t *testing.T) {
+	head := "From: a@example.com\r\nTo: b@example.com\r\nSubject: s\r\nDate: x\r\n"
+	text := head + "Content-Type: multipart/mixed; boundary=A; charset=\r\n\r\n--A\r\nContent-Type: text/html; charset=utf-8; format = flowed; x\r\n\r\n<p>Hello</p>\r\n" +
+		"--A\r\nContent-Type: text/csv; name=my report.csv\r\nContent-Disposition: attachment; filename=my report.csv\r\n\r\na;b\r\n1;2\r\n--A--\r\n"
+	for name, tc := range map[string]struct {
+		mail string
+		want []string
+	}{
+		"parameters without quotes": {text, []string{": Hello\n", "- part 2: my report.csv (text/csv, 8 bytes)", "| 1 | 2 |"}},
+		"damaged base64":            {head + "Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\nSGVsbG8gd29ybGQh*!$\r\nSGVsbG8=\r\n", []string{"Hello world!", "[The rest of this text is damaged.]"}},
+	} {
+		got := read("m.eml", []byte(tc.mail))
+		for _, want := range tc.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q is missing in\n%s", name, want, got)
+			}
 		}
 	}
 }

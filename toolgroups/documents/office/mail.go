@@ -142,6 +142,10 @@ func walkMail(file *io.SectionReader, visit func(*mailLeaf, io.Reader) error) (*
 	groups := 0
 	var walk func(e *message.Entity, alternatives, depth int) error
 	walk = func(e *message.Entity, alternatives, depth int) error {
+		if repairParameters(&e.Header, "Content-Type", "text/plain") && strings.HasPrefix(e.Header.Get("Content-Type"), "multipart/") {
+			e, _ = message.New(e.Header, e.Body) // an error is about encodings, which its parts have
+		}
+		repairParameters(&e.Header, "Content-Disposition", "attachment")
 		parts := e.MultipartReader()
 		if parts == nil || depth >= maxMailDepth {
 			return visit(newLeaf(e, alternatives), e.Body)
@@ -177,6 +181,25 @@ func skipFirstLine(file io.Reader) io.Reader {
 		}
 	}
 	return io.MultiReader(bytes.NewReader(head), file)
+}
+
+// headerParameter matches a parameter of a field, also without the quotes that its value needs.
+var headerParameter = regexp.MustCompile(`(?i);\s*(boundary|charset|name|filename)\s*=\s*(?:"([^"]*)"?|([^;]*))`)
+
+// repairParameters rewrites a field whose parameters are written wrongly, such as a name with spaces: nothing of a
+// field can be read otherwise. kind replaces a value that has no meaning.
+func repairParameters(header *message.Header, key, kind string) (repaired bool) {
+	value := header.Get(key)
+	if _, _, err := mime.ParseMediaType(value); value == "" || err == nil {
+		return false
+	}
+	params := map[string]string{}
+	for _, m := range headerParameter.FindAllStringSubmatch(value, -1) {
+		params[strings.ToLower(m[1])] = cmp.Or(m[2], strings.TrimSpace(m[3]))
+	}
+	first, _, _ := strings.Cut(value, ";")
+	header.Set(key, cmp.Or(mime.FormatMediaType(strings.ToLower(strings.TrimSpace(first)), params), mime.FormatMediaType(kind, params), kind))
+	return true
 }
 
 func newLeaf(e *message.Entity, alternatives int) *mailLeaf {
@@ -239,10 +262,11 @@ func addMailHeader(header *message.Header, out *emitter) error {
 
 // addMailText adds a part of the text of a mail.
 func addMailText(l *mailLeaf, from io.Reader, out *emitter) error {
-	data, err := io.ReadAll(io.LimitReader(from, maxHTML))
-	if err != nil && len(data) == 0 {
+	data, damage := io.ReadAll(io.LimitReader(from, maxHTML))
+	if damage != nil && len(data) == 0 {
 		return out.addParagraph("[A part of the text is damaged.]", false)
 	}
+	var err error
 	text := readable.Decode(data, contentType(l))
 	if l.kind == "text/html" {
 		if text, err = readable.Convert(strings.NewReader(text)); err != nil {
@@ -252,6 +276,9 @@ func addMailText(l *mailLeaf, from io.Reader, out *emitter) error {
 	} else {
 		_ = out.add(Block{Tight: true})
 		err = readLines(strings.NewReader(strings.TrimSpace(text)), out)
+	}
+	if err == nil && damage != nil {
+		return out.addParagraph("[The rest of this text is damaged.]", false)
 	}
 	if err == nil && l.size > maxHTML {
 		err = out.addParagraph(fmt.Sprintf("[The rest of this text is over the limit of %d MiB.]", maxHTML>>20), false)

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/runes"
 	"golang.org/x/text/transform"
 
 	"oneclaw/internal/readable"
@@ -42,7 +43,10 @@ func readText(file *io.SectionReader, head []byte, extension string, out *emitte
 
 // readDecoded reads a text in UTF-8. size is that of the file.
 func readDecoded(size int64, from io.Reader, extension string, isHTML bool, out *emitter) (Format, error) {
+	from, err := normalizeLines(from)
 	switch {
+	case err != nil:
+		return textFormat, err
 	case extension == ".csv", extension == ".tsv", extension == ".tab":
 		return csvFormat, readCSV(from, extension, out)
 	case isHTML:
@@ -56,6 +60,25 @@ func readDecoded(size int64, from io.Reader, extension string, isHTML bool, out 
 		return htmlFormat, addMarkdown(text, out)
 	}
 	return textFormat, readLines(from, out)
+}
+
+// normalizeLines ends the lines of a text with a line feed where only carriage returns do, as in what Excel calls the
+// format of the Macintosh.
+func normalizeLines(from io.Reader) (io.Reader, error) {
+	in := bufio.NewReaderSize(from, maxHead)
+	head, err := in.Peek(maxHead)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0 {
+		return transform.NewReader(in, runes.Map(func(r rune) rune {
+			if r == '\r' {
+				return '\n'
+			}
+			return r
+		})), nil
+	}
+	return in, nil
 }
 
 // decodeText converts a text to UTF-8. It refuses binary data. The encoding is the one that a byte order
@@ -185,7 +208,7 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 var separatorLine = regexp.MustCompile(`^(?i:"?sep=([^"\r\n\x{fffd}])"?\r?\n)`)
 
 // detectSeparator returns the separator of a CSV file: the one that is in most of its first lines, outside
-// quotes. Semicolons come before commas, which then are those of decimal numbers.
+// quotes. Semicolons and tabs come before commas, which then are those of decimal numbers.
 func detectSeparator(head []byte, extension string) rune {
 	if extension != ".csv" {
 		return '\t'
@@ -207,7 +230,7 @@ func detectSeparator(head []byte, extension string) rune {
 	}
 	best := ','
 	for _, s := range ";\t|" {
-		if lines[s] > lines[best] || s == ';' && lines[s] == lines[best] && lines[s] > 0 {
+		if lines[s] > lines[best] || s != '|' && lines[s] == lines[best] && lines[s] > 0 {
 			best = s
 		}
 	}
