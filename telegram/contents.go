@@ -95,9 +95,11 @@ func (l *location) String() string {
 // rest of the message, and is reported as unreadable.
 func (m *message) readContents(raw json.RawMessage) {
 	var c contents
-	if json.Unmarshal(raw, &c) != nil {
+	damaged, err := decodeLoosely(raw, &c)
+	if err != nil {
 		return
 	}
+	m.damaged = m.damaged || damaged
 	var w richWriter
 	switch {
 	case c.Rich != nil:
@@ -215,9 +217,7 @@ type richBlock struct {
 		Checkbox bool        `json:"has_checkbox"`
 		Checked  bool        `json:"is_checked"`
 	} `json:"items"`
-	Cells [][]struct {
-		Text json.RawMessage `json:"text"`
-	} `json:"cells"`
+	Cells    [][]richCell    `json:"cells"`
 	Location *location       `json:"location"`
 	Buttons  []richButton    `json:"buttons"`
 	Credit   json.RawMessage `json:"credit"`
@@ -225,6 +225,16 @@ type richBlock struct {
 	media
 	VoiceNote *file `json:"voice_note"`
 }
+
+// richCell is a cell of a table.
+type richCell struct {
+	Text    json.RawMessage `json:"text"`
+	Columns int             `json:"colspan"`
+	Rows    int             `json:"rowspan"`
+}
+
+// maxColumns bounds the columns that a cell spans; Telegram allows 20 in a table.
+const maxColumns = 20
 
 // richButton is a button. Only its text and its address are kept.
 type richButton struct {
@@ -246,7 +256,11 @@ type richWriter struct {
 	// set once the prefix of the current line is written.
 	linePrefix, nextPrefix string
 	lineBegun              bool
+	inCell                 bool // the text stands in a cell of a table
 }
+
+// cellText puts a text on one line of a table.
+var cellText = strings.NewReplacer("|", `\|`, "\n", " ")
 
 func (w *richWriter) add(s string) {
 	w.text.WriteString(s)
@@ -312,6 +326,7 @@ func (w *richWriter) writeBlock(b *richBlock, depth int) {
 		w.newLine()
 		w.writeBlocks(b.Blocks, depth+1)
 	}
+	from := w.units
 	switch b.Type {
 	case "heading":
 		w.write(strings.Repeat("#", min(max(b.Size, 1), 6)) + " ")
@@ -345,15 +360,7 @@ func (w *richWriter) writeBlock(b *richBlock, depth int) {
 		}
 		w.writeIndented(label, strings.Repeat(" ", len(label)), func() { w.writeBlocks(item.Blocks, depth+1) })
 	}
-	for _, row := range b.Cells {
-		w.newLine()
-		w.write("|")
-		for _, cell := range row {
-			w.write(" ")
-			w.writeText(cell.Text, depth)
-			w.write(" |")
-		}
-	}
+	w.writeTable(b.Cells, depth)
 	for _, button := range b.Buttons {
 		w.newLine()
 		w.writeButton(button, depth)
@@ -366,6 +373,49 @@ func (w *richWriter) writeBlock(b *richBlock, depth int) {
 		b.Voice = b.VoiceNote
 	}
 	w.files = append(w.files, b.media)
+	if w.units == from && b.isEmpty() && !mayBeEmpty[b.Type] {
+		w.write("[something of a kind that I do not know]")
+	}
+}
+
+// mayBeEmpty are the known types of blocks that may have nothing to read.
+var mayBeEmpty = map[string]bool{
+	"paragraph": true, "heading": true, "footer": true, "anchor": true, "list": true, "collage": true, "slideshow": true, "table": true, "details": true, "thinking": true,
+	"map": true, "mathematical_expression": true, "": true,
+}
+
+// writeTable writes a table, whose first row is its header. A cell is empty where one before it reaches.
+func (w *richWriter) writeTable(rows [][]richCell, depth int) {
+	var covered []int // for each column, the row up to which a cell covers it
+	for i, row := range rows {
+		w.newLine()
+		w.write("|")
+		column := 0
+		skip := func() {
+			for ; column < len(covered) && covered[column] > i; column++ {
+				w.write(" |")
+			}
+		}
+		for _, cell := range row {
+			skip()
+			w.write(" ")
+			w.inCell = true
+			w.writeText(cell.Text, depth)
+			w.inCell = false
+			for range min(max(cell.Columns, 1), maxColumns) {
+				w.write(" |")
+				if column == len(covered) {
+					covered = append(covered, 0)
+				}
+				covered[column] = i + max(cell.Rows, 1)
+				column++
+			}
+		}
+		skip()
+		if i == 0 {
+			w.write("\n|" + strings.Repeat("---|", column))
+		}
+	}
 }
 
 func (w *richWriter) writeButton(b richButton, depth int) {
@@ -393,6 +443,9 @@ func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 	case '"':
 		var s string
 		_ = json.Unmarshal(raw, &s) // it is part of a message that was decoded already
+		if w.inCell {
+			s = cellText.Replace(s)
+		}
 		w.write(s)
 	case '[':
 		var list []json.RawMessage

@@ -26,6 +26,8 @@ func decodeMessage(t *testing.T, kind, chatType, fields string) *chats.Message {
 
 func TestWhatIsNoTextIsReadAsText(t *testing.T) {
 	for fields, want := range map[string]string{
+		`"rich_message":{"blocks":[{"type":"table","cells":[[{"text":"a|b","rowspan":2},{"text":["c",{"type":"bold","text":"d\ne"}],"colspan":2}],[{"text":"1"},{"text":"2"}],[{"text":"x"},{},{"text":"3"}]]}]}`: "| a\\|b | cd e | |\n|---|---|---|\n| | 1 | 2 |\n| x |  | 3 |",
+		`"rich_message":{"blocks":[{"type":"paragraph","text":"a"},{"type":"hologram","scene":{"text":"b"}},{"type":"anchor","name":"c"}]}`:                                                                       "a\n[something of a kind that I do not know]",
 		`"location":{"latitude":52.520008,"longitude":-13.5}`:                                                                                      "[location: 52.520008, -13.5]",
 		`"location":{"latitude":1,"longitude":2,"horizontal_accuracy":12.4,"live_period":60}`:                                                      "[live location: 1, 2, to within 12 m]",
 		`"venue":{"title":"Café\nX","address":"1 St","location":{"latitude":1,"longitude":2}},"location":{"latitude":1,"longitude":2}`:             "[place: Café X, 1 St (1, 2)]",
@@ -50,11 +52,36 @@ func TestWhatIsNoTextIsReadAsText(t *testing.T) {
 			{"type":"buttons","buttons":[{"text":"Open","url":"https://b.test"}]},
 			{"type":"anchor","name":"x"},
 			{"type":"hologram","text":"newer than this list"}]}`: "## Report Q1\nsee here (https://a.test), 👍 x^2\n```go\na\n  b\n```\n---\n1. one\n   more\n- [x] a) deep\n> said\n> so\nAnn\n" +
-			"| H |  |\n| 1 | 2 |\nsums\nMore\nE=mc^2\n[map: 1, 2]\nhere OSM\n[Open (https://b.test)]\nnewer than this list",
+			"| H |  |\n|---|---|\n| 1 | 2 |\nsums\nMore\nE=mc^2\n[map: 1, 2]\nhere OSM\n[Open (https://b.test)]\nnewer than this list",
 	} {
 		got := decodeMessage(t, "message", "private", fields)
 		if got == nil || got.Text != want || len(got.Skipped) != 0 {
 			t.Errorf("%s\nis read as %+v\nwant %q", fields, got, want)
+		}
+	}
+}
+
+// What a field of another type says is left out and named; everything else of the message is there.
+func TestAFieldOfAnotherTypeTakesNothingElse(t *testing.T) {
+	answered := `"text":"yes","reply_to_message":{"message_id":1,"date":1,"from":{"id":6,"first_name":"B"},"chat":{"id":-7,"type":"private"},`
+	for fields, want := range map[string]string{
+		`"text":"hi","entities":{}`:                                                                    "hi",
+		`"text":"hi","entities":[{"type":7,"offset":"x"}]`:                                             "hi",
+		`"poll":{"question":"Q?","options":[{"text":"A","voter_count":"x"},{"text":"B"}]}`:             "[poll: Q?]\n- A\n- B",
+		`"rich_message":{"blocks":[{"type":"paragraph","text":"ok"},"odd",{"type":"list","items":7}]}`: "ok",
+		answered + `"text":"what?","photo":7}`:                                                         "yes",
+	} {
+		got := decodeMessage(t, "message", "private", fields)
+		if got == nil {
+			t.Errorf("%s: nothing arrives", fields)
+			continue
+		}
+		skipped := got.Skipped
+		if len(got.Quoted) == 1 && got.Quoted[0].Text == "what?" {
+			skipped = got.Quoted[0].Skipped
+		}
+		if got.Text != want || !slices.Equal(skipped, []string{"a part of this message that I cannot read"}) {
+			t.Errorf("%s: %+v", fields, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -205,9 +206,14 @@ func (d *decoder) decode(raw json.RawMessage) (*decodedUpdate, int64, error) {
 		return u, u.ID, nil
 	}
 	u.message = &message{}
-	if err := json.Unmarshal(u.raw, u.message); err != nil {
+	damaged, err := decodeLoosely(u.raw, u.message)
+	if damaged && u.message.Chat.ID == 0 {
+		err = errors.New("a message without a chat")
+	}
+	if err != nil {
 		return nil, u.ID, err
 	}
+	u.message.damaged = damaged
 	u.message.readContents(u.raw)
 	u.words = d.self.decodeText(u.message.textAndEntities())
 	return u, u.ID, nil

@@ -89,6 +89,9 @@ func (m *message) attachments(raw json.RawMessage, limit int64) (files []chats.A
 	if m.isEmpty() && len(files) == 0 && len(skipped) == 0 {
 		skipped = describeUnreadable(raw)
 	}
+	if m.damaged && len(skipped) == 0 {
+		skipped = []string{"a part of this message that I cannot read"}
+	}
 	return files, skipped
 }
 

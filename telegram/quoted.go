@@ -94,9 +94,11 @@ func (d *decoder) quotedReply(m *message) (q chats.Quoted, ok bool) {
 // decodeReply decodes a replied-to message in the same chat, and returns the items in it.
 func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) map[string]string {
 	var r message
-	if json.Unmarshal(raw, &r) != nil {
+	damaged, err := decodeLoosely(raw, &r)
+	if err != nil {
 		return nil
 	}
+	r.damaged = damaged
 	switch {
 	case r.SenderChat != nil:
 		q.By = oneLine(cmp.Or(r.SenderChat.Title, r.SenderChat.Username))
@@ -135,12 +137,14 @@ func (d *decoder) decodeExternal(raw json.RawMessage, q *chats.Quoted, here chat
 		message
 		Origin json.RawMessage `json:"origin"`
 	}
-	if json.Unmarshal(raw, &r) != nil {
+	damaged, err := decodeLoosely(raw, &r)
+	if err != nil {
 		return nil
 	}
 	if r.ID != 0 && r.Chat.ID == here.ID { // in another topic
 		q.ID = strconv.FormatInt(r.ID, 10)
 	}
+	r.damaged = damaged
 	q.From = oneLine(cmp.Or(r.Chat.Title, r.Chat.Username))
 	d.fillOrigin(r.Origin, q)
 	r.readContents(raw)

@@ -3,6 +3,7 @@ package telegram
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 )
 
 // The Bot API's objects as of 10.3, with only the fields that are used. The library's types are older
@@ -15,6 +16,15 @@ type update struct {
 	Callback      *callback       `json:"callback_query"`
 	MyChatMember  *memberUpdate   `json:"my_chat_member"`
 	Reaction      *reactionUpdate `json:"message_reaction"`
+}
+
+// decodeLoosely decodes JSON. A field of an unexpected type is left out, and damaged is set.
+func decodeLoosely(raw []byte, into any) (damaged bool, err error) {
+	err = json.Unmarshal(raw, into)
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd {
+		return true, nil
+	}
+	return false, err
 }
 
 type user struct {
@@ -91,6 +101,7 @@ type message struct {
 	contentEntities []entity
 	innerMedia      []media
 	isLocation      bool
+	damaged         bool // a field has an unexpected type, and is left out
 	// items are the texts of the tasks of a checklist or the options of a poll, by their ids.
 	items map[string]string
 }
@@ -111,6 +122,11 @@ type media struct {
 	Sticker json.RawMessage `json:"sticker"`
 
 	name string // of its picture, without an ending
+}
+
+// isEmpty reports whether there are no files.
+func (m *media) isEmpty() bool {
+	return len(m.photos()) == 0 && m.Document == nil && m.Audio == nil && m.Voice == nil && m.VideoNote == nil && m.Animation == nil && m.LivePhoto == nil && m.Video == nil && m.Sticker == nil
 }
 
 // photos returns the sizes of a picture. Telegram repeats that of a live photo as a photo for older clients, except
