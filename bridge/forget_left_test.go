@@ -66,6 +66,26 @@ func TestForgetTakesQuestionsForApprovalAway(t *testing.T) {
 	})
 }
 
+// An erasure waits for an open card, says so, and goes on at once when /stop ends it.
+func TestForgetSaysWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &workshop{}
+		r := w.guarded(t)
+		r.accept(direct("1", "run secret"))
+		r.platform.wait(t, 1)
+		r.forget(t)
+		pass(t, 10)
+		if all := fmt.Sprint(r.platform.texts()); !strings.Contains(all, "send `/stop` to end it now") || strings.Contains(all, "I have forgotten you") {
+			t.Errorf("with an open card: %s", all)
+		}
+		r.accept(direct("2", "/stop"))
+		pass(t, 10)
+		if all := fmt.Sprint(r.platform.texts()); !strings.Contains(all, "I have forgotten you") {
+			t.Errorf("after /stop: %s", all)
+		}
+	})
+}
+
 // What was asked before is asked, also where it is answered later, and where the bot has not
 // noted yet who asks.
 func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {

@@ -130,7 +130,30 @@ func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interac
 	case !press.Direct || press.Choice != choiceForget:
 		return interact.Result{Toast: notYours}, nil
 	}
-	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Append(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
+	text := "I am forgetting you."
+	waits, err := d.waitsFor(ctx, press)
+	if err != nil {
+		return interact.Result{}, err
+	}
+	if waits {
+		text += " First, what is still open here has to end: decide about what I have asked, or send `/stop` to end it now."
+	}
+	return interact.Result{Text: text, Close: true}, d.cfg.Jobs.Append(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
+}
+
+// waitsFor reports whether a message of the user in the chat of a press is still open, such as one whose turn
+// waits for a decision. The erasure waits for it.
+func (d *Eraser) waitsFor(ctx context.Context, press interact.Press) (bool, error) {
+	m := press.Message(KindForget, press.Token, d.cfg.Now())
+	for j, err := range d.openJobsBy(ctx, m.SenderID()) {
+		if err != nil {
+			return false, err
+		}
+		if j.Message.Kind != chats.KindPress && leavesTrace(j.Message) && j.Message.Chat.WithoutThread() == m.Chat.WithoutThread() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Forget runs the job of the user's request: it deletes what belongs to the user alone, and enqueues the
