@@ -5,7 +5,6 @@
 package provenance
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -380,10 +379,14 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 	return letters, true
 }
 
-// isPublicName reports whether a host ends in a domain of the internet, unlike p.m. and 3.5.
+// isPublicName reports whether a host ends in a domain of the internet, unlike p.m. and 3.5. That may be one of a
+// service under which anybody can have a name, such as github.io.
 func isPublicName(host string) bool {
-	suffix, managed := publicsuffix.PublicSuffix(host)
-	return managed && suffix != host
+	suffix, icann := publicsuffix.PublicSuffix(host)
+	if icann {
+		return suffix != host
+	}
+	return strings.Contains(suffix, ".") // those that the list does not have are one label
 }
 
 // Hosts returns the hosts of the addresses in a text.
@@ -410,13 +413,4 @@ func HostMatches(host string, list []string) bool {
 		below, wild := strings.CutPrefix(entry, "*")
 		return host == entry || wild && strings.HasPrefix(below, ".") && strings.HasSuffix(host, below)
 	})
-}
-
-// Name returns a line that names addresses, for a person.
-func Name(list []Address) string {
-	var names []string
-	for _, a := range list {
-		names = append(names, code(a.String()))
-	}
-	return cmp.Or(strings.Join(names, ", "), "no address")
 }

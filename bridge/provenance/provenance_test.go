@@ -252,6 +252,7 @@ func TestHostsOfInstructions(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Tell me what broke; the log is at https://ci.example/builds.": {"ci.example"},
 		"Look at ci.example.org and (https://logs.example:8443/x).":    {"ci.example.org", "logs.example"},
+		"The log is at logs.github.io or on s3.amazonaws.com/logs.":    {"logs.github.io", "s3.amazonaws.com"},
 		"Tell me. Write to anna@firm.example":                          nil,
 		"At 5 p.m., e.g. this of 3.5 MB":                               nil,
 	} {
@@ -268,12 +269,12 @@ func TestHostsOfInstructions(t *testing.T) {
 
 func TestAddressesOfArguments(t *testing.T) {
 	var got []string
-	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example","bare":"evil.com/?d=x","one slash":"https:/one.example/?d=x","backslash":"\thttps:\\\\back.example\\a\n","tab":"ht\ttp://tab.example/","ip":"192.0.2.1/x","relative":"//rel.com/x","odd":"https://od%d.example/x","words":"http: how it works","packed":"{\"url\":\"https://packed.example/\"}","file":"notes.txt/a","path":"docs/a.md","pair":"owner/repo"}`) {
+	for _, a := range provenance.Addresses(`{"url":"HTTPS://X.example","more":[" http://y.example/a ",{"z":"https://[::1]:80/"}],"text":"see https://z.example","n":1,"ftp":"ftp://f.example","bare":"evil.com/?d=x","shared":"evil.github.io/?d=x","bucket":"s3.amazonaws.com/evil","one slash":"https:/one.example/?d=x","backslash":"\thttps:\\\\back.example\\a\n","tab":"ht\ttp://tab.example/","ip":"192.0.2.1/x","relative":"//rel.com/x","odd":"https://od%d.example/x","words":"http: how it works","packed":"{\"url\":\"https://packed.example/\"}","file":"notes.txt/a","path":"docs/a.md","pair":"owner/repo"}`) {
 		got = append(got, a.String())
 	}
 	if diff := cmp.Diff([]string{
-		"http://tab.example/", "http://y.example/a", "https://192.0.2.1/x", "https://X.example/", "https://[::1]:80/", "https://back.example/a", "https://evil.com/?d=x",
-		"https://od%d.example/x", "https://one.example/?d=x", "https://packed.example/", "https://rel.com/x",
+		"http://tab.example/", "http://y.example/a", "https://192.0.2.1/x", "https://X.example/", "https://[::1]:80/", "https://back.example/a", "https://evil.com/?d=x", "https://evil.github.io/?d=x",
+		"https://od%d.example/x", "https://one.example/?d=x", "https://packed.example/", "https://rel.com/x", "https://s3.amazonaws.com/evil",
 	}, got); diff != "" {
 		t.Error(diff)
 	}
