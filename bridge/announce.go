@@ -172,7 +172,11 @@ func (a *announcer) handlePress(ctx context.Context, press interact.Press) (inte
 	if !known || tool.Undo == nil {
 		return interact.Result{Toast: announcementGone}, nil
 	}
-	if err := tool.Undo(ctx, press.Scope, line.Undo); err != nil {
+	scope := press.Scope
+	if press.ForChat {
+		scope.User = press.Card.QuotedUser
+	}
+	if err := tool.Undo(ctx, scope, line.Undo); err != nil {
 		if refused, is := errors.AsType[*toolgroups.Error](err); is {
 			return interact.Result{Toast: refused.Message}, nil
 		}
@@ -183,7 +187,7 @@ func (a *announcer) handlePress(ctx context.Context, press interact.Press) (inte
 			return interact.Result{}, err
 		}
 	}
-	line.Undone = undoneWords[line.Label]
+	line.Undone = cmp.Or(undoneWords[line.Label], undoneWords[toolgroups.LabelUndo])
 	toast := strings.ToUpper(line.Undone[:1]) + line.Undone[1:] + "."
 	if !press.Direct {
 		line.Undone += " by " + press.UserName
@@ -198,4 +202,4 @@ func (a *announcer) handlePress(ctx context.Context, press interact.Press) (inte
 }
 
 // undoneWords say that an announcement is undone, by the label of its button.
-var undoneWords = map[string]string{toolgroups.LabelUndo: "undone", toolgroups.LabelCancel: "cancelled", toolgroups.LabelStop: "stopped"}
+var undoneWords = map[string]string{toolgroups.LabelUndo: "undone", toolgroups.LabelCancel: "cancelled"}

@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -92,4 +93,39 @@ func TestAnAdministratorOfTheChatAnswersForWhoWritesInTheNameOfAChat(t *testing.
 		}
 	}
 	r.platform.wait(t, 2)
+}
+
+// Nor can whoever writes in the name of a chat press the button that undoes what was done for that sender.
+func TestAnAdministratorOfTheChatUndoesForWhoWritesInTheNameOfAChat(t *testing.T) {
+	r, n := noteHarness(t, onAnonymous("7"), func(cfg *bridge.Config) { cfg.Access.Allow = []string{"*"} })
+	r.accept(group("1", "-g", "call note {\"text\":\"one\"}"))
+	card := r.platform.one(t, "I noted")
+	r.accept(pressOn(card, "p1", "8", card.button(t, "Undo")))
+	if got := r.platform.toast(t, "p1"); got != "Only the author may." || len(n.list()) != 1 {
+		t.Errorf("a member is told %q, left are %q", got, n.list())
+	}
+	r.accept(pressOn(card, "p2", "7", card.button(t, "Undo")))
+	if got := r.platform.toast(t, "p2"); got != "Undone." || len(n.list()) != 0 {
+		t.Errorf("an administrator of the chat is told %q, left are %q", got, n.list())
+	}
+}
+
+// The same holds for the runs of such a sender that nobody watches.
+func TestAnAdministratorOfTheChatLetsRunsGoOnForWhoWritesInTheNameOfAChat(t *testing.T) {
+	r := newHarness(t, echo, onAnonymous("7"), func(cfg *bridge.Config) { cfg.Limits.MaxUnattended, cfg.Access.Allow = 1, []string{"*"} })
+	for n, want := range []error{nil, bridge.ErrPaused} {
+		run := task(fmt.Sprint("a.", n), "T", fmt.Sprint("run ", n))
+		run.Chat.ID, run.User, run.Direct = "g", "-g", false
+		if err := r.bridge.Submit(t.Context(), run); !errors.Is(err, want) {
+			t.Errorf("run %d: %v", n, err)
+		}
+	}
+	card := r.platform.one(t, "⏸ 1 run ")
+	for _, press := range [][2]string{{"8", "Only the person"}, {"7", "They go on."}} {
+		user, want := press[0], press[1]
+		r.accept(pressOn(card, "p"+user, user, card.button(t, "Go on")))
+		if got := r.platform.toast(t, "p"+user); !strings.HasPrefix(got, want) {
+			t.Errorf("%s is told %q", user, got)
+		}
+	}
 }
