@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -332,7 +333,10 @@ func LookupReference(root map[string]any, ref string) (any, bool) {
 			if pointer == "" {
 				break
 			}
-			part = strings.NewReplacer("~1", "/", "~0", "~", "%24", "$").Replace(part)
+			if plain, err := url.PathUnescape(part); err == nil {
+				part = plain
+			}
+			part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 			switch node := at.(type) {
 			case map[string]any:
 				at, ok = node[part]

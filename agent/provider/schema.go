@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -477,31 +476,6 @@ func (a *adapter) repairReference(in map[string]any, depth int) map[string]any {
 
 // resolve returns the schema that a local reference points at; nil if there is none.
 func (a *adapter) resolve(ref string) map[string]any {
-	pointer, local := strings.CutPrefix(ref, "#")
-	if !local {
-		return nil
-	}
-	var at any = a.root
-	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if pointer == "" {
-			break
-		}
-		if plain, err := url.PathUnescape(part); err == nil {
-			part = plain
-		}
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		switch v := at.(type) {
-		case map[string]any:
-			at = v[part]
-		case []any:
-			i, err := strconv.Atoi(part)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil
-			}
-			at = v[i]
-		default:
-			return nil
-		}
-	}
-	return asSchema(at)
+	target, _ := toolgroups.LookupReference(a.root, ref)
+	return asSchema(target)
 }
