@@ -79,10 +79,11 @@ func (i *inserter) newJob(m chats.Message, token string) *queue.Run {
 	return j
 }
 
-// add sets the kind of a job and stores it. It returns false if the job is stored already.
-func (i *inserter) add(ctx context.Context, j *queue.Run) (bool, error) {
+// add sets the kind of a job and stores it, in one write with more operations. It returns false if the job
+// is stored already or one of the operations conflicts.
+func (i *inserter) add(ctx context.Context, j *queue.Run, more ...storage.Op) (bool, error) {
 	i.workers.setKind(j)
-	return i.jobs.Add(ctx, j)
+	return i.jobs.Add(ctx, j, more...)
 }
 
 // insert stores and queues a job. If a job is stored under its key already, insert queues that one.
@@ -94,11 +95,9 @@ func (i *inserter) insert(ctx context.Context, j *queue.Run) error {
 	return err
 }
 
-// insertWith stores a job, in one write with more operations, and queues it. It returns false if the job
-// is stored already or one of the operations conflicts.
+// insertWith is [inserter.add], and queues the job.
 func (i *inserter) insertWith(ctx context.Context, j *queue.Run, more ...storage.Op) (bool, error) {
-	i.workers.setKind(j)
-	added, err := i.jobs.Add(ctx, j, more...)
+	added, err := i.add(ctx, j, more...)
 	if added && !j.Unclaimed {
 		j.WaitingSince = i.now()
 		if held := i.queue.Enqueue(j); held != nil {

@@ -35,6 +35,9 @@ import (
 //	card/         cards, which expire; closed ones for receipts.Age
 //	allowed/      lasting approvals, a few for each user in a conversation; until the
 //	              conversation is cleared, at most 90 days or Limits.HistoryDays
+//	unattended/   numbers of the unattended runs of a day, and the rounds that people have added;
+//	              for two days
+//	unreachable/  a record for each chat that takes no messages from the bot; until it does
 //	claim         the newest claim of the bot, one record
 //	access/       a record for each admitted user; requests and refusals expire,
 //	              with the message that made the request
@@ -50,7 +53,6 @@ import (
 //	session/      a record for each chat that was cleared or stopped
 //	files/, blob/ the content of Hooks.Files: within the quota of each owner; the next
 //	              sweep deletes what no folder contains any more
-//	learning/     chats that know of exports, users who declined; a record for each
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
 //	errors-erased/ whose errors replicas have to drop from their memory; for three hours
 //	audit/        audit entries: at most audit.MaxEntries, for Limits.AuditDays

@@ -32,6 +32,8 @@ import (
 //	card/         cards with buttons; they expire, and are deleted a week after they were closed
 //	allowed/      approvals that hold until a conversation is cleared; at most 20 for each user and
 //	              conversation, for 90 days
+//	unattended/   the unattended runs of a day, bounded for each user; two days
+//	unreachable/  chats that take no messages from the bot; one for each
 //	access/       who was let in, one for each; a refusal expires
 //	stranger/     users to whom the notice to unknown users was sent, if replicas share the
 //	              store; a day, and at most 200 new ones an hour
