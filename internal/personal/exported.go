@@ -231,7 +231,7 @@ func (c *exportCopy) copyFile(dir *os.Root, name string, size int64) error {
 func (c *exportCopy) writeReadme() error {
 	text := fmt.Sprintf("The data that OneClaw stores about %s, as of %s.\n\n%s\n\n"+
 		"Not included: the tokens of connected accounts, which are never shown; messages of others, unless yours pointed at them; older group messages, which have no recorded author; "+
-		"your sign-ins to the administrators' pages; errors in the log; what could not be delivered or processed; cards with buttons; messages of an album that waits for its rest; what you did to messages of others; your request to be let in; that you sent /learning no.\n",
+		"your sign-ins to the administrators' pages; errors in the log; what could not be delivered or processed; cards with buttons; messages of an album that waits for its rest; what you did to messages of others; your request to be let in.\n",
 		c.person.User, c.now.Format(time.RFC1123), strings.Join(c.readmeLines, "\n\n"))
 	if len(c.omitted) > 0 {
 		text += "\nFiles that did not fit:\n  " + strings.Join(c.omitted, "\n  ") + "\n"

@@ -147,7 +147,7 @@ func TestACopySaysWhatItLeavesOut(t *testing.T) {
 		"errors of the log":                     "errors in the log",
 		"dead letters":                          "what could not be delivered or processed",
 		"cards":                                 "cards with buttons",
-		"and that you said `/learning no`":      "that you sent /learning no",
+		"and your request to be let in":         "your request to be let in",
 	}
 	for item := range strings.SplitSeq(sentence, ", ") {
 		if want := cmp.Or(inCopy[item], item); !strings.Contains(copied["README.txt"], "; "+want) {
