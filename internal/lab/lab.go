@@ -12,7 +12,7 @@ import (
 func Root(load cli.Loader) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "oneclaw-lab",
-		Short: "Try and measure oneclaw with emulated services",
+		Short: "Try oneclaw with emulated services",
 	}
 	const measures = "the tests measure that now, see docs/tool-search.md and docs/cluster.md"
 	root.AddCommand(
