@@ -60,7 +60,7 @@ type Manifest struct {
 // and the others are tools. The members of a tool are name, description, parameters, function (its
 // key in handlers, by default the name; any if handlers is nil), timeout_s or timeoutSeconds, effect
 // (read_only, changes, consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), outlives
-// ([Tool.Outlives]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]),
+// ([Tool.Outlives]), shares ([Tool.Shares]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]),
 // names ([Tool.AuditedArguments]) and, for tools of the program, like ([Tool.Like], if they only read),
 // fetches ([Tool.Fetches]), private ([Tool.Private]) and origin ([Tool.Origin]).
 //
@@ -244,7 +244,7 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 		return t, err
 	}
 	t.Paid, t.Repeatable, t.RunsLast = string(e["paid"]) == "true", string(e["repeatable"]) == "true", string(e["runs_last"]) == "true"
-	t.Outlives = string(e["outlives"]) == "true"
+	t.Outlives, t.Shares = string(e["outlives"]) == "true", string(e["shares"]) == "true"
 	if t.Role, err = parseRole(e["role"]); err != nil {
 		return t, err
 	}

@@ -67,6 +67,9 @@ type Tool struct {
 	// Outlives is true if a call begins work that goes on after its turn, such as a schedule, or replaces or
 	// removes what later turns know.
 	Outlives bool
+	// Shares is true if a call writes where others may read: into a document, a folder or a calendar that its
+	// arguments name.
+	Shares bool
 	// RunsLast is true if a call runs after the other calls of its reply, whose effects it needs.
 	RunsLast bool
 	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If

@@ -205,7 +205,7 @@ func (p *shownTexts) await(t *testing.T, n int) map[string]string {
 }
 
 // Text of any source that a model reads, and obeys, makes no tool of the catalogue act beyond its rule: what
-// administers, reaches others or outlives the turn asks; what fetches asks about the address that the model
+// administers, reaches others, writes where they may read or outlives the turn asks; what fetches asks about the address that the model
 // composed; and what somebody outside began reaches nothing that its owner keeps. The rule follows from what
 // a tool declares, so that this judges a new tool as well.
 func TestAModelThatObeysWhateverItReadsActsByTheRulesAlone(t *testing.T) {
@@ -320,7 +320,7 @@ func wants(t *testing.T, tool toolgroups.Tool, others, address bool) bool {
 	if tool.NeedsApproval != nil {
 		consequential = tool.Effect != toolgroups.ReadOnly && tool.NeedsApproval(json.RawMessage(raw))
 	}
-	return consequential || tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly || others && tool.Outlives || others && tool.Fetches && address
+	return consequential || tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly || others && (tool.Outlives || tool.Shares) || others && tool.Fetches && address
 }
 
 // addressLike are names of parameters that hold an address.
@@ -336,6 +336,25 @@ func TestEveryToolThatTakesAnAddressFetchesOrAsks(t *testing.T) {
 		for name := range schema.Properties {
 			if addressLike.MatchString(name) && !tool.Fetches && tool.Effect != toolgroups.Consequential && tool.Role < toolgroups.RoleAdmin {
 				t.Errorf("%s takes %s, and neither declares that it fetches nor asks", tool.Name, name)
+			}
+		}
+	}
+}
+
+// placeLike are names of parameters that hold a place of a service which somebody else may have shared.
+var placeLike = regexp.MustCompile(`^(document_id|spreadsheet_id|presentation_id|form_id|file_id|parent_id|new_parent_id|calendar_id)$`)
+
+// A tool that writes where a person's account may share with others declares it, or asks each time.
+func TestEveryToolThatWritesWhereOthersMayReadSharesOrAsks(t *testing.T) {
+	for _, tool := range newCatalogue(t).tools {
+		var schema struct{ Properties map[string]any }
+		if err := json.Unmarshal(tool.Parameters, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name := range schema.Properties {
+			_, saves := schema.Properties["save_path"] // it reads from the place
+			if placeLike.MatchString(name) && tool.Effect == toolgroups.Changes && !tool.Shares && !saves {
+				t.Errorf("%s writes to a %s, and neither declares that it shares nor asks", tool.Name, name)
 			}
 		}
 	}

@@ -195,7 +195,7 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		policy.Rule, policy.Approvers = interact.Ask, interact.ApproversAdmins
 	case asks && tool.Effect != toolgroups.ReadOnly:
 		policy.Rule, policy.MayLast = interact.Ask, true
-	case tool.Outlives && call.ReadOthers:
+	case tool.Outlives && call.ReadOthers, tool.Shares && call.HoldsOthers:
 		policy.Rule = interact.Ask
 	}
 	if tool.Personal {

@@ -170,3 +170,18 @@ func TestBadApprovalRules(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsWrittenWhereOthersMayReadAsksAmongTheirWords(t *testing.T) {
+	a := policiesOf(t)
+	tool := toolgroups.Tool{Name: "docs_append_text", Effect: toolgroups.Changes, Shares: true, Personal: true}
+	for _, holds := range []bool{false, true} {
+		want := interact.Policy{Rule: interact.Allow, Approvers: interact.ApproversRequester}
+		if holds {
+			want.Rule = interact.Ask
+		}
+		call := toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{}`), Scope: toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: holds}}
+		if got := a.PolicyFor(call, tool); got != want {
+			t.Errorf("words of others %t: %+v, want %+v", holds, got, want)
+		}
+	}
+}
