@@ -32,9 +32,11 @@ type reach struct {
 	log    *slog.Logger
 	// silent holds the keys of the chats that this process has found unreachable.
 	silent *cache.Cache[string, bool]
+	// heard holds the keys of the chats from which a message came to this process.
+	heard *cache.Cache[string, bool]
 }
 
-// maxSilent bounds the chats in [reach].silent.
+// maxSilent bounds the chats in [reach].silent and [reach].heard.
 const maxSilent = 10_000
 
 // unreachable is the record of a chat.
@@ -105,7 +107,7 @@ func (r *reach) setReachable(ctx context.Context, chat chats.Chat, reachable boo
 	r.log.Warn("a chat takes no messages any more: its tasks pause", "chat", chat.String())
 	if r.report != nil {
 		text := fmt.Sprintf("I cannot write to the chat `%s` any more: I was blocked there or removed. What is scheduled there waits until I can write there again.", chat.WithoutThread())
-		if _, err := r.report(ctx, unreachableKey(chat)+"/"+r.now().UTC().Format(time.RFC3339), text); err != nil {
+		if _, err := r.report(ctx, unreachableKey(chat)+"/"+r.now().UTC().Format(time.DateOnly), text); err != nil {
 			r.log.Warn("administrators cannot be told that a chat takes no messages", "chat", chat.String(), "err", err)
 		}
 	}
@@ -115,9 +117,11 @@ func (r *reach) setReachable(ctx context.Context, chat chats.Chat, reachable boo
 // onMessage records that a chat from which a message came can be reached, as a platform may not tell that the bot is
 // back.
 func (r *reach) onMessage(ctx context.Context, chat chats.Chat) {
-	if !r.silent.Has(unreachableKey(chat)) {
+	key := unreachableKey(chat)
+	if r.heard.Has(key) && !r.silent.Has(key) {
 		return
 	}
+	r.heard.Put(key, true, cache.Forever)
 	if err := r.setReachable(ctx, chat, true); err != nil {
 		r.log.Warn("tasks of a chat that can be reached again still pause", "chat", chat.String(), "err", err)
 	}

@@ -22,7 +22,7 @@ func TestTasksPauseWhereTheBotIsBlocked(t *testing.T) {
 	var calls atomic.Int32
 	var blocked atomic.Bool
 	var mu sync.Mutex
-	var told []string
+	told := map[string]string{}
 	results, c := newResults(), &clock{}
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		calls.Add(1)
@@ -30,10 +30,10 @@ func TestTasksPauseWhereTheBotIsBlocked(t *testing.T) {
 	}, func(cfg *bridge.Config) {
 		cfg.Now = c.Now
 		cfg.Hooks.OnTaskDone = results.done
-		cfg.Hooks.Report = func(_ context.Context, _, text string) (int, error) {
+		cfg.Hooks.Report = func(_ context.Context, key, text string) (int, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, text)
+			told[key] = text
 			return 1, nil
 		}
 	})
@@ -83,9 +83,23 @@ func TestTasksPauseWhereTheBotIsBlocked(t *testing.T) {
 	if got := run("a.11"); got.Paused || got.MessageID == "" {
 		t.Errorf("after a message: %+v", got)
 	}
+	if err := r.bridge.SetMember(t.Context(), chatOne, false); err != nil {
+		t.Fatal(err)
+	}
+	r.restart()
+	r.accept(direct("2", "I am here")) // the first message that the new process sees
+	r.platform.until(t, "answer", func(all []sent) bool { return all[len(all)-1].text == "re: I am here" })
+	if got := run("a.12"); got.Paused || got.MessageID == "" {
+		t.Errorf("after a restart and a message: %+v", got)
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(told) != 2 || !strings.Contains(told[0], "fake:1") {
+	if len(told) != 2 { // at most once a day
 		t.Errorf("administrators are told %q", told)
+	}
+	for _, text := range told {
+		if !strings.Contains(text, "fake:1") {
+			t.Errorf("administrators are told %q", text)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (b *Bridge) wireQueue() {
 	})
 	b.jobs = queue.Store{Store: cfg.Store, Base: new(atomic.Int64), LeaseToken: b.leases.Token, Fence: b.leases.Fence, NewData: b.workers.newData}
 	b.queue = queue.New(queue.Config{Workers: b.workers, MaxTurns: cfg.Limits.MaxTurns, Log: b.log, Now: cfg.Now})
-	b.reach = &reach{store: b.store, report: cfg.Hooks.Report, now: cfg.Now, log: b.log, silent: cache.New[string, bool](maxSilent)}
+	b.reach = &reach{store: b.store, report: cfg.Hooks.Report, now: cfg.Now, log: b.log, silent: cache.New[string, bool](maxSilent), heard: cache.New[string, bool](maxSilent)}
 	b.sender = outbox.NewSender(outbox.SenderConfig{
 		Platforms: b.platforms, OwnsSafely: b.leases.OwnsSafely, Redact: cfg.Redact, Files: cfg.Hooks.Files, Tracer: cfg.Hooks.Tracer, Measure: cfg.Hooks.Measure,
 		Log: b.log, Now: cfg.Now, Jobs: b.jobs, DeadLetters: b.deadLetters, DataDir: cfg.DataDir,

@@ -156,7 +156,7 @@ func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
 		// know what the server behind it did.
 	case ce.code != "" && !isTransient(ce):
 		out.Outcome, out.ContentRefused = chats.Refused, isContentError(err)
-		out.Unreachable = hasErrorCode(err, "channel_not_found", "not_in_channel", "is_archived")
+		out.Unreachable = hasErrorCode(err, "channel_not_found", "not_in_channel", "is_archived", "restricted_action", "restricted_action_read_only_channel")
 	case ce.code != "" || ce.status != 0:
 		out.Outcome, out.Outage = chats.Later, !ce.isRateLimited()
 	}

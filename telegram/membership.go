@@ -8,7 +8,7 @@ import (
 	"oneclaw/bridge/chats"
 )
 
-// acceptMemberships tells the inbox in which chats the bot was blocked, removed or added. It follows the messages of
+// acceptMemberships tells the inbox in which chats the bot was blocked, muted, removed or added. It follows the messages of
 // the same updates, which came before a removal.
 func (r *receiver) acceptMemberships(ctx context.Context, raws []json.RawMessage) error {
 	in, wants := r.in.(chats.MembershipInbox)
@@ -19,8 +19,8 @@ func (r *receiver) acceptMemberships(ctx context.Context, raws []json.RawMessage
 		if !wants || json.Unmarshal(raw, &u) != nil || u.Member == nil || u.Member.Chat.ID == 0 || u.Member.Chat.Type == "channel" {
 			continue
 		}
-		chat, status := chatOf(u.Member.Chat.ID), u.Member.New.Status
-		if err := in.SetMember(ctx, chat, status != "left" && status != "kicked"); err != nil {
+		chat := chatOf(u.Member.Chat.ID)
+		if err := in.SetMember(ctx, chat, u.Member.New.canWrite()); err != nil {
 			return fmt.Errorf("membership in %s: %w", chat, err)
 		}
 	}

@@ -184,9 +184,17 @@ var aboutDestination = []string{
 	"message can't be edited", "message_id_invalid", "message identifier", "there is no text in the message",
 }
 
-// isUnreachable reports whether Telegram refused a message because the bot is blocked in a chat, or not in it.
+// nothingTaken are words of refusals by chats that take no text from the bot at all (td #1544, telegram-bot-api #863).
+var nothingTaken = []string{
+	"chat not found", "rights to send text messages", "no rights to send a message", "chat_write_forbidden", "chat_send_plain_forbidden", "chat_restricted", "group is deactivated", "group chat was deactivated",
+}
+
+// isUnreachable reports whether Telegram refused a message because the bot is blocked in a chat, may not write there, or
+// is not in it.
 func isUnreachable(ce *callError) bool {
-	return ce.fromTelegram && (ce.code == http.StatusForbidden || ce.code == http.StatusBadRequest && strings.Contains(ce.description, "chat not found"))
+	words := strings.ToLower(ce.description)
+	return ce.fromTelegram && (ce.code == http.StatusForbidden || ce.code == http.StatusBadRequest &&
+		slices.ContainsFunc(nothingTaken, func(about string) bool { return strings.Contains(words, about) }))
 }
 
 // isAboutContent reports whether Telegram refused what was sent, not where it was sent.

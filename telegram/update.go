@@ -178,9 +178,25 @@ type pressedMessage struct {
 }
 
 type memberUpdate struct {
-	Chat chat `json:"chat"`
-	From user `json:"from"`
-	New  struct {
-		Status string `json:"status"`
-	} `json:"new_chat_member"`
+	Chat chat   `json:"chat"`
+	From user   `json:"from"`
+	New  member `json:"new_chat_member"`
+}
+
+// member is what the bot is in a chat. The other fields are those of a restricted one.
+type member struct {
+	Status   string `json:"status"`
+	IsMember bool   `json:"is_member"`
+	CanSend  bool   `json:"can_send_messages"`
+}
+
+// canWrite reports whether the bot may write there.
+func (m member) canWrite() bool {
+	switch m.Status {
+	case "left", "kicked":
+		return false
+	case "restricted":
+		return m.IsMember && m.CanSend
+	}
+	return true
 }
