@@ -31,7 +31,7 @@ const (
 // objects, arrays and tuples, and through local references. It converts unambiguous values (an integer as
 // "42" or 5.0, a boolean as "true", an object as a JSON string) and drops null for optional parameters.
 // Numbers keep their digits. Unknown parameters pass, except those that differ from a known one only in
-// case. Limits of numbers and what fits no alternative are left to the tool, and nothing is checked
+// case: such a value is that of the known one, unless it is given. Limits of numbers and what fits no alternative are left to the tool, and nothing is checked
 // against an unreadable schema. The result has sorted keys.
 func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
 	fixed, err := RepairArguments(raw)
@@ -211,9 +211,14 @@ func (c *checker) conformObject(path string, s, obj map[string]any, depth int) (
 		case c.strict:
 		case known && obj[key] == nil && !c.acceptsNull(prop, depth):
 			delete(obj, key)
-		case !known && hasCaseVariant(properties, key) && !c.declares(s, key, depth):
+		case !known && !c.declares(s, key, depth):
 			// encoding/json would match it, ignoring case, with the checked parameter.
-			delete(obj, key)
+			for _, name := range caseVariants(properties, key) {
+				if _, given := obj[name]; !given && obj[key] != nil && len(caseVariants(properties, key)) == 1 {
+					obj[name] = obj[key]
+				}
+				delete(obj, key)
+			}
 		}
 	}
 	required, _ := s["required"].([]any)
@@ -307,13 +312,14 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-func hasCaseVariant(properties map[string]any, key string) bool {
+// caseVariants returns the parameters whose names differ from a key only in case.
+func caseVariants(properties map[string]any, key string) (names []string) {
 	for name := range properties {
 		if strings.EqualFold(name, key) {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	return names
 }
 
 // maxReferences bounds the references that refer to one another.
