@@ -1,9 +1,11 @@
 package bridge_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -178,4 +180,32 @@ func TestACardWhoseButtonsAreRefusedIsClosed(t *testing.T) {
 	v.mu.Unlock()
 	r.accept(pressOn(shown, "p", "1", shown.button(t, "No")))
 	p.until(t, "changed card", func(all []sent) bool { return all[1].text == "no" && all[1].buttons == nil })
+}
+
+// gonePlatform no longer has the messages that it is to edit.
+type gonePlatform struct{ *platform }
+
+func (gonePlatform) Edit(context.Context, chats.Address, string, chats.Part) error {
+	return &chats.SendError{Outcome: chats.Refused, Err: errors.New("400 message to edit not found")}
+}
+
+// People delete cards, which is no error of the bot.
+func TestACardThatSomebodyDeletedIsNoError(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	p := gonePlatform{newPlatform()}
+	r := newHarness(t, echo, voting(&voter{}, func(cfg *bridge.Config) {
+		cfg.Platforms, cfg.Logger = []chats.Platform{p}, slog.New(slog.NewTextHandler(&log, nil))
+	}))
+	r.platform = p.platform
+	r.post("a", chatOne, vote())
+	card := p.wait(t, 1)[0]
+	r.accept(pressOn(card, "p", "1", card.button(t, "No")))
+	p.toast(t, "p")
+	r.accept(direct("2", "hello"))
+	p.one(t, "re: hello")
+	r.stop()
+	if said := log.String(); strings.Contains(said, "level=ERROR") || !strings.Contains(said, "a message could not be edited") {
+		t.Errorf("the log says %s", said)
+	}
 }

@@ -453,6 +453,10 @@ func (s *Sender) edit(ctx context.Context, j *queue.Run, editor chats.Editor, ch
 		}
 		k.report(probe, failure)
 		if failure.Outcome == chats.Refused {
+			if !failure.ContentRefused { // perhaps somebody has deleted it
+				s.cfg.Log.Warn("a message could not be edited", "job", j.Key(), "err", failure)
+				return nil
+			}
 			if s.replaceRefused(j, &part, failure); part.State == receipts.PartPending {
 				continue
 			}
