@@ -167,7 +167,8 @@ func TestTablesAndTexts(t *testing.T) {
 		{"x.txt", "one\rtwo\r\rthree", "text\n=== 1 \n1: one\n2: two\n3: \n4: three\n"},
 		{"x.csv", "Konto, Januar\n\nDatum;Betrag\n1.1.;-12,50\n", "CSV table\n=== 1 \n1: | Konto, Januar |\n3: | Datum | Betrag |\n4: | 1.1. | -12,50 |\n"},
 		{"x.csv", "\"a;b\",c\n", "CSV table\n=== 1 \n1: | a;b | c |\n"},
-		{"x.csv", "a,\"open\nb", "CSV table\n=== 1 \n1: | a | open<br>b |\n"},
+		{"x.csv", "a,\"open\nb,\"c\nd\"\n", "CSV table\n=== 1 \n1: | a | open |\n2: | b | c<br>d |\n"},
+		{"x.csv", "name,size\n\"Big\" Joe,1\npipe,5\" long\nbox,\"6\"\" wide\"\n\"a \"b\" c\",2\n", "CSV table\n=== 1 \n1: | name | size |\n2: | Big\" Joe,1 |\n3: | pipe | 5\" long |\n4: | box | 6\" wide |\n5: | a \"b\" c | 2 |\n"},
 		{"x.txt", "one line of text\n\n  three\x07\r\nfour", "text\n=== 1 \n1: one line of text\n2: \n3:   three\n4: four\n"},
 		{"x.txt", "\xff\xfea\x00\xe4\x00", "text\n=== 1 \n1: aä\n"},
 		{

@@ -181,12 +181,9 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 		_, _ = in.Discard(len(m[0])) // it was peeked at
 		separator, _ = utf8.DecodeRune(m[1])
 	}
-	limited := &tokenReader{from: in}
-	rows := csv.NewReader(limited)
-	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes, rows.ReuseRecord = separator, -1, true, true
+	rows := csvReader{in: in, separator: separator}
 	for {
-		limited.used = 0
-		record, err := rows.Read()
+		number, record, err := rows.read()
 		switch {
 		case err == io.EOF:
 			return nil
@@ -197,10 +194,94 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 		for i, text := range record {
 			cells[i] = text
 		}
-		number, _ := rows.FieldPos(0)
 		if err := out.addRow(Block{Number: number}, cells); err != nil {
 			return err
 		}
+	}
+}
+
+// csvReader reads the records of a CSV file. A quote that is not closed, or that stands where none may, affects its own
+// line alone.
+type csvReader struct {
+	in        *bufio.Reader
+	separator rune
+	ahead     []string // lines that were read already
+	lines     int      // how many lines were taken
+}
+
+// read returns the next record with the number of its first line, or io.EOF.
+func (r *csvReader) read() (number int, record []string, err error) {
+	first := ""
+	for strings.Trim(first, "\r\n") == "" {
+		if first, err = r.readLine(); err != nil {
+			return 0, nil, err
+		}
+	}
+	number = r.lines
+	quotes := strings.Count(first, `"`)
+	if quotes == 0 {
+		return number, strings.Split(strings.TrimRight(first, "\r\n"), string(r.separator)), nil
+	}
+	var more []string
+	var whole strings.Builder
+	whole.WriteString(first)
+	for quotes%2 == 1 && whole.Len() <= maxToken {
+		line, err := r.readLine()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		more, quotes = append(more, line), quotes+strings.Count(line, `"`)
+		whole.WriteString(line)
+	}
+	if record, err = r.parse(whole.String(), false); err == nil {
+		return number, record, nil
+	}
+	if len(more) > 0 {
+		r.ahead, r.lines = append(more, r.ahead...), r.lines-len(more)
+	}
+	record, err = r.parse(first, true)
+	return number, record, err
+}
+
+// parse returns the only record of a text.
+func (r *csvReader) parse(text string, lazy bool) ([]string, error) {
+	rows := csv.NewReader(strings.NewReader(text))
+	rows.Comma, rows.FieldsPerRecord, rows.LazyQuotes = r.separator, -1, lazy
+	record, err := rows.Read()
+	if err != nil {
+		return nil, err
+	}
+	if _, err = rows.Read(); err != io.EOF {
+		return nil, csv.ErrQuote // there are several
+	}
+	return record, nil
+}
+
+// readLine returns the next line with its end, or io.EOF.
+func (r *csvReader) readLine() (string, error) {
+	if len(r.ahead) > 0 {
+		line := r.ahead[0]
+		r.ahead = r.ahead[1:]
+		r.lines++
+		return line, nil
+	}
+	var line []byte
+	for {
+		part, err := r.in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxToken:
+			return "", errLong
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil, err == io.EOF && len(line) > 0:
+			r.lines++
+			return string(line), nil
+		}
+		return "", err
 	}
 }
 
