@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/provenance"
@@ -70,9 +71,18 @@ func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address) (
 	return in.Judge(a), ""
 }
 
+// maxScriptAddresses bounds the addresses that a run of a script opens while the conversation holds words of
+// others, who could learn from the choice among them.
+const maxScriptAddresses = 10
+
 // checkAddress returns the function that decides on the addresses that a script of a call fetches.
 func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input) func(address string) error {
+	var opened atomic.Int64
+	_, others := in.HoldsOthers()
 	return func(address string) error {
+		if opened.Add(1) > maxScriptAddresses && others {
+			return toolgroups.Errorf(toolgroups.CodeDenied, "A script opens at most %d addresses while the conversation holds words of others. Fetch the others with webfetch.", maxScriptAddresses)
+		}
 		a, ok := provenance.Parse(address)
 		if !ok {
 			return nil // the request will say what is wrong with it

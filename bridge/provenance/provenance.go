@@ -5,6 +5,7 @@
 package provenance
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -182,6 +183,9 @@ const (
 	maxSameSiteLetters = 64
 )
 
+// maxOpened bounds the addresses of others that a turn opens by itself.
+const maxOpened = 30
+
 // Judge judges an address that a call wants to fetch.
 func (in *Input) Judge(a Address) Verdict {
 	what, holds := in.HoldsOthers()
@@ -190,14 +194,47 @@ func (in *Input) Judge(a Address) Verdict {
 	}
 	stands, mail := in.stands(a)
 	switch {
-	case stands && !mail:
+	case stands && !mail && in.openedOfOthers(a) <= maxOpened:
 		return Verdict{}
+	case stands && !mail:
+		return Verdict{Asks: true, Why: fmt.Sprintf("I have opened %d addresses of others for this message, and which of their links I choose can tell them something", maxOpened)}
 	case mail:
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
 	case in.isSameSite(a):
 		return Verdict{}
 	}
 	return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
+}
+
+// openedOfOthers returns how often the turn opens addresses that the person did not write, with one that it
+// wants to open. Each counts as often as it is opened, and a script as one: the choice and the order of links
+// that an author prepared spell out as much as there are of them. It is 0 if the person wrote the address.
+func (in *Input) openedOfOthers(a Address) (n int) {
+	own := func(a Address) bool {
+		for at := range in.Messages {
+			w, ok := in.words(at)
+			if ok && w.message.Role == agent.RoleUser && !w.others && slices.ContainsFunc(w.texts, a.standsIn) {
+				return true
+			}
+		}
+		return false
+	}
+	if own(a) {
+		return 0
+	}
+	for at := in.turnStart(); at < len(in.Messages); at++ {
+		for _, call := range in.Messages[at].Calls {
+			if tool, known := in.Tool(call.EffectiveTool()); known && !tool.Fetches && tool.Origin == toolgroups.OriginComputed && in.mayStore(at, call) {
+				n++
+			}
+			for _, other := range in.addressesOf(call) {
+				if !own(other) {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // stands reports whether an address stands in a text that the model has read before it wrote the address

@@ -18,7 +18,7 @@ var tools = map[string]toolgroups.Tool{
 	"echo":     {Name: "echo"},
 	"search":   {Name: "search", Effect: toolgroups.ReadOnly},
 	"mail":     {Name: "mail", Origin: toolgroups.OriginMail},
-	"script":   {Name: "script", Origin: toolgroups.OriginComputed},
+	"script":   {Name: "script", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
 	"clock":    {Name: "clock", Origin: toolgroups.OriginOwn},
 	"save":     {Name: "save", Origin: toolgroups.OriginOwn},
 	"read":     {Name: "read", Effect: toolgroups.ReadOnly},
@@ -245,6 +245,39 @@ func TestAFewPlainWordsOfTheSameSiteAreOpened(t *testing.T) {
 	}
 	if asked < 20 {
 		t.Errorf("only %d of 30 addresses of a spelled text asked", asked)
+	}
+}
+
+// Which of many prepared links are opened, and in which order, can spell a text.
+func TestManyLinksOfOthersAsk(t *testing.T) {
+	var links []string
+	for i := range 64 {
+		links = append(links, fmt.Sprintf("https://blog.example/l/%d", i))
+	}
+	c := conversation{}.user("read https://blog.example/post and https://own.example/").call("webfetch", `{"url":"https://blog.example/post"}`, strings.Join(links, "\n"))
+	free := 0
+	for i := range 40 {
+		link := links[i*7%5] // also those that were opened before
+		if !c.asks(t, link).Asks {
+			free++
+		}
+		c = c.call("webfetch", fmt.Sprintf(`{"url":%q}`, link), "nothing")
+	}
+	if free != 30 {
+		t.Errorf("%d links were opened without a question, want 30", free)
+	}
+	if got := c.asks(t, "https://own.example/"); got.Asks {
+		t.Errorf("the person's own address asks: %s", got.Why)
+	}
+	if got := c.answer("Read.").user("and now?").asks(t, links[0]); got.Asks {
+		t.Errorf("the next turn asks: %s", got.Why)
+	}
+	c = c.answer("Read.").user("and now?")
+	for range 31 {
+		c = c.call("script", `{"code":"fetch(x)"}`, "nothing")
+	}
+	if got := c.asks(t, links[0]); !got.Asks {
+		t.Error("scripts do not count")
 	}
 }
 

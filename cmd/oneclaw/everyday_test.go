@@ -414,3 +414,26 @@ func TestWhatOutlivesWordsOfOthersCountsAsTheirs(t *testing.T) {
 		})
 	})
 }
+
+// A script opens few addresses while the conversation holds words of others: which of many links it opens,
+// and how often, could spell what it knows.
+func TestAScriptOpensFewAddressesAmongWordsOfOthers(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		return scripted(talk).Reply(ctx, req)
+	}))
+	pages := w.withSites(t)("pages.example")
+	talk = []everyday{
+		{"summarise " + pages + "/post", []everydayCall{{"", "webfetch", fmt.Sprintf(`{"url":%q}`, pages+"/post")}}, noCard},
+		{"count", []everydayCall{{"", "js_eval", fmt.Sprintf(`{"code":"let n = 0; for (let i = 0; i < 20; i++) try { await fetch('%s/linked/prices?year=2026'); n++ } catch {} 'opened ' + n"}`, pages)}}, noCard},
+	}
+	bot := w.run()
+	who := w.person("Reader")
+	for _, e := range talk {
+		w.goesAs(bot, who, e)
+	}
+	if answer := w.newest(who).Text; !strings.Contains(answer, "opened 10") {
+		t.Errorf("answer %q", answer)
+	}
+}
