@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
@@ -68,7 +69,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	}
 	switch {
 	case message.Origin != "":
-	case holdsOthers(j.Message.Files, pointed):
+	case holdsOthers(j.Message.Files, list):
 		message.Origin = agent.OriginQuoted
 	case len(pointed) > 0:
 		message.Origin = toolgroups.OriginOwn
@@ -79,10 +80,13 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 }
 
 // holdsOthers reports whether attachments or quotes hold words of others than the sender and the bot. What
-// the sender has spoken is their own.
-func holdsOthers(files []chats.Attachment, quotes []chats.Quoted) bool {
+// the sender has spoken is their own. What the bot has written counts as its own if it stands in this
+// conversation: in another one, such as that of a webhook, it may have repeated what others want.
+func holdsOthers(files []chats.Attachment, quotes []conversation.Quote) bool {
 	return slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }) ||
-		slices.ContainsFunc(quotes, func(q chats.Quoted) bool { return !q.FromBot })
+		slices.ContainsFunc(quotes, func(q conversation.Quote) bool {
+			return !q.FromBot || len(q.Files) > 0 || !q.Known && utf8.RuneCountInString(letters(q.Text)) >= leastLetters
+		})
 }
 
 // addOverheard adds the ambient messages of a group since the message with the id after to a question.
