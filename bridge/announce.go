@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type announcer struct {
 	cards *interact.Cards
 	tools func() *toolgroups.Registry
 	now   func() time.Time
+	zone  func() *time.Location
 }
 
 // announcedLine is an announcement on a card.
@@ -50,6 +52,11 @@ type announcedLine struct {
 	Until time.Time       `json:"until,omitzero"`
 	// Undone says in words that it is undone.
 	Undone string `json:"undone,omitempty"`
+	// Title, Runs and LastRun are set on the card of the day's silent runs: of what, how many, and the last
+	// job that was counted.
+	Title   string `json:"title,omitempty"`
+	Runs    int    `json:"runs,omitempty"`
+	LastRun string `json:"last,omitempty"`
 }
 
 // announce posts the announcements of a job's turn that no card shows yet. It may be called again: which
@@ -68,6 +75,68 @@ func (a *announcer) announce(ctx context.Context, j *queue.Run) error {
 		at += n
 	}
 	return nil
+}
+
+// silentDayBegins is when a day of silent runs begins, so that its line comes at no hour of the night.
+const silentDayBegins = 8 * time.Hour
+
+// countSilent counts a silent run on the one card that its chat gets of the day's silent runs, with a button
+// that stops what starts them. It may be called again for a run.
+func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
+	task := turn.TaskOf(j)
+	if task == nil || !task.Silent || task.StopTool == "" {
+		return nil
+	}
+	to := outbox.Address(j).Chat
+	day := a.now().In(a.zone()).Add(-silentDayBegins).Format(time.DateOnly)
+	line := announcedLine{
+		Tool: task.StopTool, Undo: task.StopData, Label: toolgroups.LabelStop, Until: a.now().Add(interact.DefaultAge),
+		Title: task.Title, Runs: 1, LastRun: j.Key(),
+	}
+	line.Text = silentText(line)
+	card := interact.Card{Kind: announcedKind, KeepCommands: true, QuotedUser: j.Message.SenderID(), Expires: line.Until}
+	lines := []announcedLine{line}
+	var err error
+	if card.Data, err = json.Marshal(lines); err != nil {
+		return fmt.Errorf("encode silent runs: %w", err)
+	}
+	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
+	token, err := a.cards.Post(ctx, "silent/"+to.String()+"/"+day, to, card)
+	if errors.Is(err, interact.ErrNoButtons) {
+		card.Choices = nil
+		token, err = a.cards.Post(ctx, "silent/"+to.String()+"/"+day, to, card)
+	}
+	if err != nil {
+		return err
+	}
+	kept, err := a.cards.Get(ctx, token)
+	if err != nil || kept == nil || !kept.IsOpen() {
+		return err
+	}
+	if lines, err = decodeAnnounced(kept.Card); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(lines, func(l announcedLine) bool { return string(l.Undo) == string(line.Undo) })
+	switch {
+	case i < 0 && len(lines) >= maxAnnounced:
+		return nil // the card is full; /why and the list of tasks name each run
+	case i < 0:
+		lines = append(lines, line)
+	case lines[i].LastRun == j.Key():
+		return nil
+	default:
+		lines[i].Runs, lines[i].LastRun = lines[i].Runs+1, j.Key()
+		lines[i].Text = silentText(lines[i])
+	}
+	data, err := json.Marshal(lines)
+	if err != nil {
+		return fmt.Errorf("encode silent runs: %w", err)
+	}
+	return a.cards.Update(ctx, token, interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)})
+}
+
+func silentText(l announcedLine) string {
+	return fmt.Sprintf("“%s” has had nothing to tell today, %s.", l.Title, wording.Plural(l.Runs, "run", "runs"))
 }
 
 // post posts announcements for a user, and returns how many the card under the key shows, which may have
@@ -202,4 +271,4 @@ func (a *announcer) handlePress(ctx context.Context, press interact.Press) (inte
 }
 
 // undoneWords say that an announcement is undone, by the label of its button.
-var undoneWords = map[string]string{toolgroups.LabelUndo: "undone", toolgroups.LabelCancel: "cancelled"}
+var undoneWords = map[string]string{toolgroups.LabelUndo: "undone", toolgroups.LabelCancel: "cancelled", toolgroups.LabelStop: "stopped"}

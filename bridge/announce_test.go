@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -316,4 +317,39 @@ func TestASilentRunUsesOnlyWhatItsLineNames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Silent runs are counted on one line of their chat a day, with a button that stops what starts them.
+func TestSilentRunsAreOneLineADay(t *testing.T) {
+	t.Parallel()
+	now := &clock{}
+	told := newResults()
+	r, notes := noteHarness(t, func(c *bridge.Config) { c.Hooks.OnTaskDone, c.Now = told.done, now.Now })
+	run := func(key, title string) {
+		t.Helper()
+		s := task(key, title, "say NO_REPLY")
+		s.Trigger = receipts.Trigger{Quiet: true, StopTool: "note", StopData: toolgroups.UndoData([]string{"fake:1", title})}
+		r.submit(s)
+		if !told.next(t).Silent {
+			t.Fatal("the run is not silent")
+		}
+	}
+	notes.notes = []string{"Watch", "Mails"}
+	run("a.1", "Watch")
+	run("a.2", "Watch")
+	run("b.1", "Mails")
+	all := r.platform.until(t, "three runs", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "“Mails”") })
+	for _, want := range []string{"“Watch” has had nothing to tell today, 2 runs.", "“Mails” has had nothing to tell today, 1 run."} {
+		if !strings.Contains(all[0].text, want) {
+			t.Errorf("no %q in %q", want, all[0].text)
+		}
+	}
+	r.accept(pressOn(all[0], "p", "1", all[0].button(t, "Stop 1")))
+	all = r.platform.until(t, "the end of it", func(all []sent) bool { return strings.Contains(all[0].text, "stopped") })
+	if left := notes.list(); !slices.Equal(left, []string{"Mails"}) {
+		t.Errorf("left are %q", left)
+	}
+	now.advance(24 * time.Hour)
+	run("b.2", "Mails")
+	r.platform.until(t, "the next day's line", func(all []sent) bool { return len(all) == 2 && strings.Contains(all[1].text, "1 run.") })
 }

@@ -139,7 +139,11 @@ func (w *taskWorker) pauses(ctx context.Context, j *queue.Run) (bool, error) {
 
 // finish reports the result of a task before its job is closed. After a crash it may report it again.
 func (w *taskWorker) finish(ctx context.Context, j *queue.Run) error {
-	if err := w.messageWorker.finish(ctx, j); err != nil || w.onDone == nil {
+	err := w.messageWorker.finish(ctx, j)
+	if err == nil {
+		err = w.announcer.countSilent(ctx, j)
+	}
+	if err != nil || w.onDone == nil {
 		return err
 	}
 	r := TaskResult{Key: j.Message.ID, Chat: j.Message.Chat, Owner: j.Message.Owner(), Incident: cmp.Or(j.Incident, outbox.DeliveryOf(j).DeadLetter), Refused: turn.WorkOf(j).Refused, State: j.State}

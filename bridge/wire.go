@@ -169,7 +169,7 @@ func (b *Bridge) fillExecutor() {
 		platforms: b.platforms, workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, inserter: b.inserter, completer: b.completer,
 		adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, background: b.background, now: cfg.Now, log: b.log,
 	}
-	*b.announcer = announcer{turns: b.turns, cards: b.cards, tools: cfg.Turns.Tools, now: cfg.Now}
+	*b.announcer = announcer{turns: b.turns, cards: b.cards, tools: cfg.Turns.Tools, now: cfg.Now, zone: cfg.Zone}
 	*b.unattended = unattended{
 		store: b.store, jobs: b.jobs, inserter: b.inserter, cards: b.cards, limit: cfg.Limits.MaxUnattended, now: cfg.Now, zone: cfg.Zone,
 	}

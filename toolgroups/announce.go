@@ -24,6 +24,7 @@ type Announcement struct {
 const (
 	LabelUndo   = "Undo"
 	LabelCancel = "Cancel"
+	LabelStop   = "Stop"
 )
 
 // UndoTime is how long the button of an [Announcement] works by default.

@@ -126,6 +126,9 @@ type Trigger struct {
 	// Outside says that the task was made, or changed, in a conversation that held words of others: it may say
 	// what they want.
 	Outside bool `json:"outside,omitempty"`
+	// StopTool and StopData name the undo that ends what starts such tasks; empty if nothing does.
+	StopTool string          `json:"stop_tool,omitempty"`
+	StopData json.RawMessage `json:"stop,omitempty"`
 	// Quiet allows the task to end without an answer, by answering [Silence].
 	Quiet bool `json:"quiet,omitempty"`
 }

@@ -25,7 +25,7 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	}
 	err = b.bridge.Submit(ctx, bridge.Submission{
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
-		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Plan != "", Uses: run.Uses, Outside: run.Outside, Hosts: provenance.Hosts(run.Prompt)},
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Plan != "", Uses: run.Uses, Outside: run.Outside, Hosts: provenance.Hosts(run.Prompt), StopTool: schedule.StopTool, StopData: run.StopData()},
 	})
 	if errors.Is(err, bridge.ErrPaused) {
 		return fmt.Errorf("%w: %w", schedule.ErrPaused, err)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"oneclaw/storage"
@@ -104,6 +106,15 @@ type Run struct {
 	Chat   string `json:"chat"`
 	User   string `json:"user"`
 	Direct bool   `json:"direct,omitempty"`
+}
+
+// StopTool is the tool whose undo, with [Run.StopData], removes the task of a run.
+const StopTool = "schedule_task"
+
+// StopData returns the data with which the undo of [StopTool] removes the run's task.
+func (r Run) StopData() json.RawMessage {
+	id, _, _ := strings.Cut(r.Key, ".")
+	return toolgroups.UndoData(undoData{ID: id})
 }
 
 // Outcome is the outcome of a run.
