@@ -38,6 +38,23 @@ func TestAnswersStandInTheThread(t *testing.T) {
 	}
 }
 
+// A channel in which the bot may not write, or is not, takes none of its messages. One that refused this message may
+// take others.
+func TestAChannelThatTakesNothingCannotBeReached(t *testing.T) {
+	f := setup(t, quick(), nil)
+	for code, want := range map[string]bool{
+		"is_archived": true, "channel_not_found": true, "not_in_channel": true, "restricted_action": true, "restricted_action_read_only_channel": true,
+		"restricted_action_thread_only_channel": false, "invalid_blocks": false, "msg_too_long": false, "thread_not_found": false,
+	} {
+		f.inject(emulator.Fault{Effect: emulator.Refuse, Error: code, Method: postMessage, Times: 1})
+		f.p.api.pacer = retry.NewPacer(maxHold)
+		_, err := f.send(chatOf(f.channel, ""), chats.Part{Plain: "hi"})
+		if failure, is := errors.AsType[*chats.SendError](err); !is || failure.Outcome != chats.Refused || failure.Unreachable != want {
+			t.Errorf("%s: %+v", code, failure)
+		}
+	}
+}
+
 // TestOutcomesOfSends: an error of Slack's own leaves open what had happened by then.
 //
 // Attack 21; D17.
