@@ -95,7 +95,7 @@ func markedCalls(text string, offered func(string) bool) (calls []Call, rest str
 				continue
 			}
 			for content := range strings.SplitSeq(text[at[i]:at[i+1]], "[TOOL_CALLS]") {
-				readCalls(content, add)
+				readCalls(content, at[i+1] < at[1], add)
 			}
 		}
 		if len(calls) > before {
@@ -107,8 +107,9 @@ func markedCalls(text string, offered func(string) bool) (calls []Call, rest str
 }
 
 // readCalls passes the calls in a block to add: as JSON, with a tag for each parameter, as a name and its
-// arguments, or in Gemma's notation.
-func readCalls(content string, add func(name, arguments string) bool) {
+// arguments, or in Gemma's notation. closed says that the block has an end: one without may have been cut off, and its
+// JSON is not repaired.
+func readCalls(content string, closed bool, add func(name, arguments string) bool) {
 	if functions := xmlFunction.FindAllStringSubmatch(content, -1); len(functions) > 0 {
 		for _, f := range functions {
 			if arguments := strings.TrimSpace(f[2]); strings.HasPrefix(arguments, "{") && json.Valid([]byte(arguments)) {
@@ -127,6 +128,9 @@ func readCalls(content string, add func(name, arguments string) bool) {
 	}
 	if readJSONCalls(content, add) {
 		return
+	}
+	if repaired, err := toolgroups.RepairArguments(json.RawMessage(content)); closed && err == nil && readJSONCalls(string(repaired), add) {
+		return // a bracket was missing, or there was a comma too many
 	}
 	if m := namedJSON.FindStringSubmatch(content); m != nil {
 		if arguments := firstJSON(m[2]); arguments != "" && add(m[1], arguments) {
