@@ -106,6 +106,11 @@ func TestTheCacheIsInputOverEveryForm(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v, %v", name, got.Usage, c.want, err)
 		}
 	}
+	text, _ := client(t, openai.Config{API: openai.APIResponses, Retry: provider.Retry{MaxAttempts: 1}},
+		events(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":null},{"type":"message","content":"Hello"}]}}`))
+	if got, err := text.Complete(t.Context(), question(), nil); err != nil || got.Text != "Hello" {
+		t.Errorf("a text as content: %+v, %v", got, err)
+	}
 	m, _ := client(t, openai.Config{Model: "claude-sonnet-5", API: openai.APIResponses, Retry: provider.Retry{MaxAttempts: 1}},
 		events(`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","call_id":7,"name":"note","arguments":{"n":1}}],"usage":{"input_tokens":100,"output_tokens":5,"total_tokens":20105,"input_tokens_details":{"cached_tokens":20000}}}}`))
 	if got, err := m.Complete(t.Context(), question(), nil); err != nil || got.Usage != want || len(got.Calls) != 1 || got.Calls[0].Arguments != `{"n":1}` || got.Calls[0].ID != "7" {

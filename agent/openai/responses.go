@@ -34,7 +34,20 @@ type item struct {
 	CallID    provider.Text      `json:"call_id,omitempty"`
 	Name      string             `json:"name,omitempty"`
 	Arguments provider.Arguments `json:"arguments,omitempty"`
-	Content   []content          `json:"content,omitempty"`
+	Content   contents           `json:"content,omitempty"`
+}
+
+// contents are the parts of a message. Some servers send a text instead.
+type contents []content
+
+// UnmarshalJSON decodes the parts, or a text.
+func (c *contents) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil && text != "" {
+		*c = contents{{Type: "output_text", Text: text}}
+		return nil
+	}
+	return provider.DecodeLoosely(data, (*[]content)(c))
 }
 
 type content struct {
