@@ -359,3 +359,14 @@ func TestEveryToolThatWritesWhereOthersMayReadSharesOrAsks(t *testing.T) {
 		}
 	}
 }
+
+// What changes the settings of a person's account goes on after the turn, and no line announces it: it asks
+// each time.
+func TestWhatChangesTheSettingsOfAnAccountAsks(t *testing.T) {
+	for _, tool := range newCatalogue(t).tools {
+		lasts := tool.Personal && (tool.Outlives || strings.Contains(tool.Name, "_settings_"))
+		if lasts && tool.Effect != toolgroups.ReadOnly && tool.Effect != toolgroups.Consequential {
+			t.Errorf("%s does not ask", tool.Name)
+		}
+	}
+}

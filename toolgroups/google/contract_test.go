@@ -354,12 +354,13 @@ func TestConsequentialToolsArePersonal(t *testing.T) {
 	}
 }
 
-// consequential are the tools that send, delete, share, forward or invite, and those
+// consequential are the tools that send, delete, share, forward, invite or change settings, and those
 // that can do so by raw requests.
 const consequential = `calendar_create_event calendar_delete_calendar calendar_delete_event calendar_respond calendar_update_event
 contacts_delete docs_batch_update docs_delete_range drive_delete_file drive_share_file
 gmail_delete_draft gmail_delete_label gmail_draft_send gmail_reply gmail_send gmail_settings_add_forwarding
-gmail_settings_delete_filter gmail_settings_set_auto_forward gmail_settings_update_vacation
+gmail_settings_create_filter gmail_settings_delete_filter gmail_settings_set_auto_forward
+gmail_settings_update_imap gmail_settings_update_vacation
 sheets_batch_update slides_batch_update slides_delete_slide tasks_delete_task`
 
 // The schemas of all tools together stay small.
