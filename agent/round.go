@@ -203,7 +203,7 @@ func isMisdirected(failure *ModelError) bool { return failure.Status == 404 || f
 
 // lastGroup returns the last group that has tools in an array; "" if none has.
 func lastGroup(tools []toolgroups.Tool) string {
-	for i := len(tools) - 1; i >= 0; i-- {
+	for i := range slices.Backward(tools) {
 		if tools[i].Group != "" {
 			return tools[i].Group
 		}

@@ -138,8 +138,10 @@ func tokens(t *testing.T, text string) int {
 // A line says who alone may load the group; it is the same for everybody, so that prompts stay cached.
 func TestTheListingNamesWhoMayLoad(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
-		{Name: "a", Description: "All"}, {Name: "b", Description: "Some", Role: toolgroups.RoleAdmin},
-		{Name: "c", Description: "One", Role: toolgroups.RoleOwner}, {Name: "d", Description: "People", Role: toolgroups.RoleUser},
+		{Name: "a", Description: "All"},
+		{Name: "b", Description: "Some", Role: toolgroups.RoleAdmin},
+		{Name: "c", Description: "One", Role: toolgroups.RoleOwner},
+		{Name: "d", Description: "People", Role: toolgroups.RoleUser},
 	}})
 	if got := reg.Listing(); !strings.HasSuffix(got, "\n- a: All\n- b: Some (administrators)\n- c: One (owner)\n- d: People") {
 		t.Error(got)

@@ -108,7 +108,8 @@ func TestSchemas(t *testing.T) {
 		want   string
 	}{
 		"gemini": {
-			openai.Config{Dialect: openai.DialectGemini}, strings.Replace(odd, `"required"`, `"$schema":"x","anyOf":[{"required":["a"]}],"required"`, 1),
+			openai.Config{Dialect: openai.DialectGemini},
+			strings.Replace(odd, `"required"`, `"$schema":"x","anyOf":[{"required":["a"]}],"required"`, 1),
 			`{"properties":{"a":{"nullable":true,"type":"string"},"c":{"enum":["x"],"type":"string"},` +
 				`"e":{"enum":["<a>","b"],"type":"string"},"l":{"items":` + anything + `,"type":"array"},"n":{"description":"One of 1,2.","type":"integer"},` +
 				`"o":{"anyOf":[{"type":"string"},{"properties":{"z":` + anything + `},"type":"object"}]}},"required":["a"],"type":"object"}`,
@@ -128,19 +129,23 @@ func TestSchemas(t *testing.T) {
 				`"required":["labels"],"type":"object"}},"type":"object"}`,
 		},
 		"gemini, a pair": {
-			openai.Config{Model: "gemini-3-pro"}, `{"type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"minItems":2},"big":{"type":"integer","maximum":725653563933458433}}}`,
+			openai.Config{Model: "gemini-3-pro"},
+			`{"type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"minItems":2},"big":{"type":"integer","maximum":725653563933458433}}}`,
 			`{"properties":{"big":{"maximum":725653563933458433,"type":"integer"},"p":{"items":{"anyOf":[{"type":"string"},{"type":"integer"}]},"minItems":2,"type":"array"}},"type":"object"}`,
 		},
 		"gemini, null as OpenAPI 3.0 writes it": {
-			openai.Config{Model: "gemini-3-pro"}, `{"type":"object","properties":{"s":{"type":"string","nullable":true,"description":"D"},"e":{"type":"string","nullable":true,"enum":["x",null]},"c":{"nullable":true,"oneOf":[{"type":"string"},{"type":"integer"}]}}}`,
+			openai.Config{Model: "gemini-3-pro"},
+			`{"type":"object","properties":{"s":{"type":"string","nullable":true,"description":"D"},"e":{"type":"string","nullable":true,"enum":["x",null]},"c":{"nullable":true,"oneOf":[{"type":"string"},{"type":"integer"}]}}}`,
 			`{"properties":{"c":{"anyOf":[{"nullable":true,"type":"string"},{"nullable":true,"type":"integer"}]},"e":{"enum":["x"],"nullable":true,"type":"string"},"s":{"description":"D","nullable":true,"type":"string"}},"type":"object"}`,
 		},
 		"kimi, null as OpenAPI 3.0 writes it, and patterns": {
-			openai.Config{Model: "kimi-k2.6"}, `{"type":"object","properties":{"s":{"type":"string","nullable":true},"h":{"type":"object","patternProperties":{"^x-":{"type":"string"}},"additionalProperties":false}}}`,
+			openai.Config{Model: "kimi-k2.6"},
+			`{"type":"object","properties":{"s":{"type":"string","nullable":true},"h":{"type":"object","patternProperties":{"^x-":{"type":"string"}},"additionalProperties":false}}}`,
 			`{"properties":{"h":{"type":"object"},"s":{"anyOf":[{"type":"string"},{"type":"null"}]}},"type":"object"}`,
 		},
 		"kimi, no type": {
-			openai.Config{Model: "kimi-k2.6"}, `{"type":"object","properties":{"mode":{"enum":["a","b"]},"u":{"type":"string","anyOf":[{"minLength":1},{"enum":["x"]}]}},"required":["mode","gone"]}`,
+			openai.Config{Model: "kimi-k2.6"},
+			`{"type":"object","properties":{"mode":{"enum":["a","b"]},"u":{"type":"string","anyOf":[{"minLength":1},{"enum":["x"]}]}},"required":["mode","gone"]}`,
 			`{"properties":{"mode":{"enum":["a","b"],"type":"string"},"u":{"anyOf":[{"minLength":1,"type":"string"},{"enum":["x"],"type":"string"}]}},"required":["mode"],"type":"object"}`,
 		},
 		"claude, draft 4 and the names of Twilio": {

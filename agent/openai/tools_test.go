@@ -207,8 +207,13 @@ func anySchema(rt *rapid.T, depth int) map[string]any {
 			out[keyword] = sub()
 		default:
 			out[keyword] = rapid.SampledFrom([]any{
-				"string", "number", "object", "array", "null", "int", []any{"string", "null"}, []any{"array", "integer"}, []any{"a", "a", 1, nil, "", true}, "#", "#/$defs/a", "#/properties/a", "#/$defs/none",
-				1, -1, 1.5, true, nil, map[string]any{"a": 1},
+				"string", "number", "object", "array", "null", "int",
+				[]any{"string", "null"},
+				[]any{"array", "integer"},
+				[]any{"a", "a", 1, nil, "", true},
+				"#", "#/$defs/a", "#/properties/a", "#/$defs/none",
+				1, -1, 1.5, true, nil,
+				map[string]any{"a": 1},
 			}).Draw(rt, "value")
 		}
 	}
@@ -274,8 +279,13 @@ func TestWhatATemplateRefuses(t *testing.T) {
 			p := p
 			c.change(&p)
 			l, talk := newLive(t, p), newTalk(t)
-			talk.history = []agent.Message{{Role: agent.RoleUser, Text: "before"}, {Role: agent.RoleAssistant, Text: "Now.", Calls: []agent.Call{{ID: "a", Name: "note", Arguments: `{"text":"x"}`}, {ID: "b", Name: "note", Arguments: `{"text":"y"}`}}},
-				{Role: agent.RoleTool, CallID: "a", Tool: "note", Status: agent.StatusOK, Text: "noted x"}, {Role: agent.RoleTool, CallID: "b", Tool: "note", Status: agent.StatusOK, Text: "noted y"}, {Role: agent.RoleAssistant, Text: "Done.", Final: true}}
+			talk.history = []agent.Message{
+				{Role: agent.RoleUser, Text: "before"},
+				{Role: agent.RoleAssistant, Text: "Now.", Calls: []agent.Call{{ID: "a", Name: "note", Arguments: `{"text":"x"}`}, {ID: "b", Name: "note", Arguments: `{"text":"y"}`}}},
+				{Role: agent.RoleTool, CallID: "a", Tool: "note", Status: agent.StatusOK, Text: "noted x"},
+				{Role: agent.RoleTool, CallID: "b", Tool: "note", Status: agent.StatusOK, Text: "noted y"},
+				{Role: agent.RoleAssistant, Text: "Done.", Final: true},
+			}
 			if c.tools {
 				l.think = func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
 					if _, results := rounds(req); len(results) > 0 {

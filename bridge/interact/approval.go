@@ -156,13 +156,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	}
 	effective := call
 	effective.Arguments = shown
-	policy := g.cfg.Policy(effective, tool)
-	if call.Role < tool.Role && policy.Rule != Deny && !(policy.Rule == Allow && policy.ByName) {
-		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
-	}
-	if policy.Rule == Allow && tool.Outlives && !policy.ByName && g.holdsComposed(in, effective) {
-		policy.Rule = Ask
-	}
+	policy := g.policyFor(effective, tool, in)
 	asks, refusal := g.judgeAddresses(j, in, effective, tool)
 	switch {
 	case policy.Rule == Deny:
@@ -181,30 +175,45 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
 	})
-	if i < 0 {
-		lasting := g.lastingApproval(j, effective, tool, policy)
-		if asks != nil {
-			lasting = g.lastingAddress(j, asks)
-		}
-		if lasting != nil {
-			allowed, err := g.isAllowed(ctx, j, lasting)
-			if err != nil {
-				return agent.Decision{}, err
-			}
-			if allowed {
-				g.cfg.Log.Info("call allowed by a lasting approval", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
-				return agent.Decision{ApprovedBy: lasting.User}, nil
-			}
-		}
-		var addresses []*addressCall
-		if asks != nil {
-			if addresses = g.sameReply(j, in, asks); len(addresses) > 1 && !asks.mail {
-				lasting = nil
-			}
-		}
-		return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses)
+	if i >= 0 {
+		return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy)
 	}
-	return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy)
+	lasting := g.lastingApproval(j, effective, tool, policy)
+	if asks != nil {
+		lasting = g.lastingAddress(j, asks)
+	}
+	if lasting != nil {
+		allowed, err := g.isAllowed(ctx, j, lasting)
+		if err != nil {
+			return agent.Decision{}, err
+		}
+		if allowed {
+			g.cfg.Log.Info("call allowed by a lasting approval", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+			return agent.Decision{ApprovedBy: lasting.User}, nil
+		}
+	}
+	var addresses []*addressCall
+	if asks != nil {
+		if addresses = g.sameReply(j, in, asks); len(addresses) > 1 && !asks.mail {
+			lasting = nil
+		}
+	}
+	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses)
+}
+
+// policyFor returns the policy for a call, which asks also if the call needs a higher role than it has, or if it
+// would leave an address behind that would ask.
+func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provenance.Input) Policy {
+	policy := g.cfg.Policy(call, tool)
+	byName := policy.Rule == Allow && policy.ByName
+	switch {
+	case byName, policy.Rule == Deny:
+	case call.Role < tool.Role:
+		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
+	case policy.Rule == Allow && tool.Outlives && g.holdsComposed(in, call):
+		policy.Rule = Ask
+	}
+	return policy
 }
 
 // requestApproval posts the card of a call, which offers the lasting approval unless it is nil. If the call

@@ -70,7 +70,7 @@ func Parse(text string) (Address, bool) {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	if port := u.Port(); port != "" && !(scheme == "http" && port == "80" || scheme == "https" && port == "443") {
+	if port := u.Port(); port != "" && (scheme != "http" || port != "80") && (scheme != "https" || port != "443") {
 		host += ":" + port
 	}
 	a := Address{scheme: scheme, host: host, spelled: spelled, path: u.EscapedPath()}
@@ -205,7 +205,30 @@ func (a Address) standsIn(text string) bool {
 	if a.user != "" || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
-	low := lower(text)
+	low, rests := lower(text), a.rests()
+	for from := 0; ; {
+		i := strings.Index(low[from:], a.host)
+		if i < 0 {
+			return false
+		}
+		i += from
+		from = i + len(a.host)
+		if !beginsAddress(low[:i]) || a.spelled != "" && !strings.HasPrefix(text[i:], a.spelled) {
+			continue
+		}
+		rest := text[from:]
+		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
+			return true
+		}
+		rest = strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")
+		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
+			return true
+		}
+	}
+}
+
+// rests returns what may follow the host where the address stands in a text.
+func (a Address) rests() []string {
 	rests := []string{a.path + a.query}
 	if a.query == "" && strings.HasSuffix(a.path, "/") {
 		rests = append(rests, strings.TrimSuffix(a.path, "/"))
@@ -228,25 +251,7 @@ func (a Address) standsIn(text string) bool {
 	for i := range rests {
 		rests[i] += a.fragment
 	}
-	for from := 0; ; {
-		i := strings.Index(low[from:], a.host)
-		if i < 0 {
-			return false
-		}
-		i += from
-		from = i + len(a.host)
-		if !beginsAddress(low[:i]) || a.spelled != "" && !strings.HasPrefix(text[i:], a.spelled) {
-			continue
-		}
-		rest := text[from:]
-		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
-			return true
-		}
-		rest = strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")
-		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
-			return true
-		}
-	}
+	return rests
 }
 
 // standsInCalls reports whether the model has written the address into arguments of calls that do not

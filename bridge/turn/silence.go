@@ -75,12 +75,12 @@ func (t *Runner) unnamedUses(task *receipts.Task, turn []agent.Message) (used []
 			if toolgroups.Reserved(tool.Name) || tool.Name == toolgroups.LoadToolGroup || t.isNamed(task, tool, call) {
 				continue
 			}
-			words := wording.EscapeRevealed(toolgroups.DescribeCall(tool, json.RawMessage(call.EffectiveArguments()), t.cfg.Redact))
+			words := []string{wording.EscapeRevealed(toolgroups.DescribeCall(tool, json.RawMessage(call.EffectiveArguments()), t.cfg.Redact))}
 			for _, a := range provenance.Addresses(call.EffectiveArguments()) {
-				words += " (" + wording.InlineCode(a.Hostname()) + ")"
+				words = append(words, "("+wording.InlineCode(a.Hostname())+")")
 			}
-			if !slices.Contains(used, words) {
-				used = append(used, words)
+			if line := strings.Join(words, " "); !slices.Contains(used, line) {
+				used = append(used, line)
 			}
 		}
 	}

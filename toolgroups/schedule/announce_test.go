@@ -14,7 +14,7 @@ import (
 
 // hosts stands for the function of the program.
 func hosts(prompt string) (all []string) {
-	for _, field := range strings.Fields(prompt) {
+	for field := range strings.FieldsSeq(prompt) {
 		if _, rest, is := strings.Cut(field, "://"); is {
 			host, _, _ := strings.Cut(rest, "/")
 			all = append(all, host)

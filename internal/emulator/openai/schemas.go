@@ -40,7 +40,7 @@ func ClaudeSchemaError(raw json.RawMessage) string {
 }
 
 // validKeywords reports whether the keywords of a schema have values that draft 2020-12 allows.
-func validKeywords(at map[string]any) bool {
+func validKeywords(at map[string]any) bool { //nolint:cyclop // A case for each kind of keyword.
 	kinds := []any{"string", "number", "integer", "boolean", "object", "array", "null"}
 	for keyword, v := range at {
 		number, isNumber := v.(float64)

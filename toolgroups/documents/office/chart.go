@@ -52,13 +52,8 @@ func (c chart) String() string {
 	if c.title != "" {
 		head += ` "` + c.title + `"`
 	}
-	for i, axis := range c.axes {
-		if i == 0 {
-			head += ", axes"
-		} else {
-			head += ","
-		}
-		head += ` "` + axis + `"`
+	if len(c.axes) > 0 {
+		head += `, axes "` + strings.Join(c.axes, `", "`) + `"`
 	}
 	if len(c.series) == 0 {
 		return head + "]"

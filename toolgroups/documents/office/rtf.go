@@ -479,19 +479,19 @@ func (r *rtfReader) setDestination(name string, into destination) error {
 			into = intoObject
 		}
 	}
-	switch {
-	case into == intoBody:
+	switch into {
+	case intoBody:
 		into = outer
-	case into == intoFormula:
+	case intoFormula:
 		r.formulaRoom = formula.MaxElements
 		r.state.formula = &formula.Element{Name: "oMath"}
-	case into == intoNote, into == intoComment, into == intoBox:
+	case intoNote, intoComment, intoBox:
 		r.state.text = textStyle{} // not that of the mark
-	case into == intoMark:
+	case intoMark:
 		r.mark = ""
-	case into == intoAuthor:
+	case intoAuthor:
 		r.author = ""
-	case into == intoEntry:
+	case intoEntry:
 		if len(r.form.entries) < maxCells {
 			r.form.entries = append(r.form.entries, "")
 		}

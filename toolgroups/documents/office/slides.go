@@ -122,7 +122,7 @@ func (d *pptxReader) shapeReader(s *scanner, in *shape) func(xml.StartElement) e
 		case "tbl":
 			return d.readTable(s)
 		case "chart":
-			text, err := d.zipDocument.readChart(d.rels[relationID(el)].target)
+			text, err := d.readChart(d.rels[relationID(el)].target)
 			if err != nil {
 				return err
 			}

@@ -67,7 +67,7 @@ func readDecoded(size int64, from io.Reader, extension string, isHTML bool, out 
 func normalizeLines(from io.Reader) (io.Reader, error) {
 	in := bufio.NewReaderSize(from, maxHead)
 	head, err := in.Peek(maxHead)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0 {
@@ -98,7 +98,7 @@ func decodeText(file *io.SectionReader, head []byte, isHTML bool) (text io.Reade
 	}
 	sample := make([]byte, maxSample)
 	n, err := file.ReadAt(sample, max(wrong-maxBefore, 0))
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, "", err
 	}
 	guess, e = readable.DetectEncoding(sample[:n])
