@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"oneclaw/internal/markdown"
@@ -108,7 +109,7 @@ func (m *message) readContents(raw json.RawMessage) {
 		w.write(c.Venue.text())
 	case c.Location != nil:
 		m.isLocation = true
-		w.write(c.Location.text())
+		w.write(c.Location.text(m.Date))
 	case c.Contact != nil:
 		w.write(fmt.Sprintf("[contact: %s, %s]\n%s", c.Contact.name(), oneLine(c.Contact.Phone), c.Contact.VCard))
 	case c.Poll != nil:
@@ -163,7 +164,7 @@ func (w *richWriter) writePollMedia(shown *pollMedia, name string) {
 	case shown.Venue != nil:
 		w.write(" " + shown.Venue.text())
 	case shown.Location != nil:
-		w.write(" " + shown.Location.text())
+		w.write(" " + shown.Location.text(0))
 	case shown.Link != nil:
 		w.write(" " + oneLine(shown.Link.URL))
 	case shown.Video != nil, shown.Sticker != nil, shown.LivePhoto != nil && largestPhoto(shown.photos()) == nil:
@@ -183,10 +184,15 @@ func (m *message) addItem(id, text string) {
 	m.items[id] = text
 }
 
-func (l *location) text() string {
+// text describes the place. A live one, which may have moved on, is described with its time in Unix seconds,
+// unless that is 0.
+func (l *location) text(at int64) string {
 	kind, accuracy := "location", ""
 	if l.LivePeriod > 0 {
 		kind = "live location"
+	}
+	if l.LivePeriod > 0 && at > 0 {
+		kind += " at " + time.Unix(at, 0).UTC().Format("2006-01-02 15:04 UTC")
 	}
 	if l.Accuracy > 0 {
 		accuracy = fmt.Sprintf(", to within %.0f m", l.Accuracy)

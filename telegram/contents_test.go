@@ -29,7 +29,7 @@ func TestWhatIsNoTextIsReadAsText(t *testing.T) {
 		`"rich_message":{"blocks":[{"type":"table","cells":[[{"text":"a|b","rowspan":2},{"text":["c",{"type":"bold","text":"d\ne"}],"colspan":2}],[{"text":"1"},{"text":"2"}],[{"text":"x"},{},{"text":"3"}]]}]}`: "| a\\|b | cd e | |\n|---|---|---|\n| | 1 | 2 |\n| x |  | 3 |",
 		`"rich_message":{"blocks":[{"type":"paragraph","text":"a"},{"type":"hologram","scene":{"text":"b"}},{"type":"anchor","name":"c"}]}`:                                                                       "a\n[something of a kind that I do not know]",
 		`"location":{"latitude":52.520008,"longitude":-13.5}`:                                                                                      "[location: 52.520008, -13.5]",
-		`"location":{"latitude":1,"longitude":2,"horizontal_accuracy":12.4,"live_period":60}`:                                                      "[live location: 1, 2, to within 12 m]",
+		`"location":{"latitude":1,"longitude":2,"horizontal_accuracy":12.4,"live_period":60}`:                                                      "[live location at 1970-01-01 00:00 UTC: 1, 2, to within 12 m]",
 		`"venue":{"title":"Café\nX","address":"1 St","location":{"latitude":1,"longitude":2}},"location":{"latitude":1,"longitude":2}`:             "[place: Café X, 1 St (1, 2)]",
 		`"contact":{"phone_number":"+491","first_name":"Bo","last_name":"Li","user_id":9,"vcard":"BEGIN:VCARD\nEMAIL:b@x.test\nEND:VCARD"}`:        "[contact: Bo Li, +491]\nBEGIN:VCARD\nEMAIL:b@x.test\nEND:VCARD",
 		`"poll":{"id":"1","question":"Lunch?","options":[{"text":"Pizza","voter_count":0},{"text":"Soup","voter_count":0}]}`:                       "[poll: Lunch?]\n- Pizza\n- Soup",
