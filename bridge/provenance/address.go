@@ -63,6 +63,9 @@ func Parse(text string) (Address, bool) {
 		return Address{}, false
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "" {
+		return Address{}, false // which stands nowhere, and would stand everywhere
+	}
 	spelled := u.Hostname()
 	if spelled == host {
 		spelled = ""
