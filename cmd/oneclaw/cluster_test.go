@@ -148,6 +148,7 @@ func (c *cluster) moveIn(ttl time.Duration) {
 	maps.Copy(c.env, map[string]string{
 		"TELEGRAM_BOT_TOKEN": token, "ONECLAW_ALLOW": "*", "ONECLAW_SECRET_KEY": strings.Repeat("ab", 32),
 		"ONECLAW_TOOLS_ALLOW_PRIVATE": "127.0.0.0/8", "ONECLAW_PUBLIC_URL": hookAddress, ttlVariable: ttl.String(),
+		"ONECLAW_MAX_UNATTENDED_RUNS": floodOfRuns,
 	})
 	for n := range 6 {
 		c.people = append(c.people, c.person(fmt.Sprint("person ", n)))

@@ -160,12 +160,16 @@ func textsOf(messages []telegram.Message) (texts []string) {
 // their sending, and these are marked; so must every delivery and every result of a background task, in any
 // order. The questions of one chat that are for the strong model are asked of it, and no others. What a
 // person has allowed until /clear is allowed until then. A fact that was said to be noted is remembered, once.
+// floodOfRuns is more unattended runs in a day than a flood of webhooks and background tasks begins.
+const floodOfRuns = "1000000"
+
 func TestKilledInAFlood(t *testing.T) {
 	t.Parallel()
 	const chats, perRound = 8, 3
 	deep := &deepAsker{Responder: employing(writing, openai.ResponderFunc(remembering)), begun: map[string]bool{}}
 	w := newTown(t, hooking(deep), strongModel)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
+	w.env["ONECLAW_MAX_UNATTENDED_RUNS"] = floodOfRuns
 	w.env["ONECLAW_MODELS_DEEP"] = "preset/" + strongModel
 	var people []int64
 	for n := range chats {
