@@ -99,10 +99,12 @@ func TestReplicasCountUnattendedRunsTogether(t *testing.T) {
 
 func TestBackgroundTasksCountAsUnattendedRuns(t *testing.T) {
 	t.Parallel()
-	r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) { c.Limits.MaxUnattended = 1 })
-	r.accept(direct("1", "start one"))
+	f := newForeman()
+	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Limits.MaxUnattended = 1 })
+	r.accept(direct("1", "start hold one")) // a result that comes during a turn is part of its question
 	r.platform.one(t, "done: Started")
 	r.accept(direct("2", "start two"))
 	r.platform.one(t, "done: The unattended runs of this user are used up for today.")
 	r.platform.one(t, "⏸ 1 run ")
+	f.free <- struct{}{}
 }
