@@ -101,11 +101,7 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 		return fmt.Errorf("encode silent runs: %w", err)
 	}
 	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
-	token, err := a.cards.Post(ctx, "silent/"+to.String()+"/"+day, to, card)
-	if errors.Is(err, interact.ErrNoButtons) {
-		card.Choices = nil
-		token, err = a.cards.Post(ctx, "silent/"+to.String()+"/"+day, to, card)
-	}
+	token, err := a.cards.PostAnywhere(ctx, "silent/"+to.String()+"/"+day, to, card)
 	if err != nil {
 		return err
 	}
@@ -160,11 +156,7 @@ func (a *announcer) post(ctx context.Context, key string, to chats.Chat, user st
 		return 0, fmt.Errorf("encode announcements: %w", err)
 	}
 	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
-	token, err := a.cards.Post(ctx, key, to, card)
-	if errors.Is(err, interact.ErrNoButtons) {
-		card.Choices = nil
-		token, err = a.cards.Post(ctx, key, to, card)
-	}
+	token, err := a.cards.PostAnywhere(ctx, key, to, card)
 	if err != nil {
 		return 0, err
 	}

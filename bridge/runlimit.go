@@ -116,10 +116,7 @@ func (u *unattended) tell(ctx context.Context, to chats.Chat, of pausedCard) err
 		Text: fmt.Sprintf("⏸ %s of schedules, webhooks and background tasks began today for one person, so I pause further ones until tomorrow.", wording.Plural(u.limit*(1+of.Rounds), "run", "runs")),
 	}
 	key := fmt.Sprintf("%s/%s/%s/%d", pausedKind, queue.Hash(of.User), of.Day, of.Rounds)
-	if _, err = u.cards.Post(ctx, key, to.WithoutThread(), card); errors.Is(err, interact.ErrNoButtons) {
-		card.Choices = nil
-		_, err = u.cards.Post(ctx, key, to.WithoutThread(), card)
-	}
+	_, err = u.cards.PostAnywhere(ctx, key, to.WithoutThread(), card)
 	return err
 }
 

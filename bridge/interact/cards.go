@@ -131,6 +131,16 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 	}
 }
 
+// PostAnywhere posts a card like [Cards.Post], without its choices if the platform has no buttons.
+func (d *Cards) PostAnywhere(ctx context.Context, key string, to chats.Chat, card Card) (string, error) {
+	token, err := d.Post(ctx, key, to, card)
+	if errors.Is(err, ErrNoButtons) {
+		card.Choices = nil
+		return d.Post(ctx, key, to, card)
+	}
+	return token, err
+}
+
 // Answer makes a card the answer of a job. If the platform has no buttons, it returns the text of the
 // card.
 func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, error) {

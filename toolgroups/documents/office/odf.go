@@ -585,16 +585,7 @@ func (d *odfReader) readTable(s *scanner) error {
 		if err != nil {
 			return err
 		}
-		if isHiddenRow(row) && len(cells) > 0 {
-			cells[0] = strings.TrimSpace("[hidden row] " + cells[0])
-		}
-		if err := t.addRow(cells); err != nil {
-			return err
-		}
-		if late {
-			return t.breakPage()
-		}
-		return nil
+		return t.endRow(cells, isHiddenRow(row), late)
 	}, nil)
 	if err != nil {
 		return err

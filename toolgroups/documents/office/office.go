@@ -449,6 +449,20 @@ func (t *table) end() error {
 	return t.out.flushNotes()
 }
 
+// endRow passes a row to the sink, with a mark if it is hidden. late says that a page ends in it.
+func (t *table) endRow(cells []string, hidden, late bool) error {
+	if hidden && len(cells) > 0 {
+		cells[0] = strings.TrimSpace("[hidden row] " + cells[0])
+	}
+	if err := t.addRow(cells); err != nil {
+		return err
+	}
+	if late {
+		return t.breakPage()
+	}
+	return nil
+}
+
 // breakPage begins a page after a row.
 func (t *table) breakPage() error {
 	err := t.end()

@@ -679,16 +679,7 @@ func (w *docxReader) readRow(s *scanner, t *table) error {
 	if err := s.eachChild(row); err != nil || deleted {
 		return err
 	}
-	if hidden && len(cells) > 0 {
-		cells[0] = strings.TrimSpace("[hidden row] " + cells[0])
-	}
-	if err := t.addRow(cells); err != nil {
-		return err
-	}
-	if late {
-		return t.breakPage()
-	}
-	return nil
+	return t.endRow(cells, hidden, late)
 }
 
 // readCell returns a cell's text, its column span, and whether a page ends in it.
