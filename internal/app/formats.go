@@ -12,28 +12,42 @@ import (
 
 // Migrations returns the steps that lead from [database.LowestFormat] to the format of this program.
 func Migrations(cfg config.Config) []database.Migration {
-	return append([]database.Migration{dropLearned}, cfg.Runtime.Migrations...)
+	return append([]database.Migration{upgradeTo5}, cfg.Runtime.Migrations...)
 }
 
-// dropLearned deletes the records of what is gone: searches that led to tools, and who was told of exports of
-// rated conversations or said no to them.
-func dropLearned(ctx context.Context, store storage.Store, log *slog.Logger) error {
-	dropped := 0
-	for _, prefix := range []string{"searches/", "learning/"} {
-		var keys []string
-		for entry, err := range store.List(ctx, storage.Range{Prefix: prefix}) {
-			if err != nil {
-				return fmt.Errorf("list %s: %w", prefix, err)
-			}
-			keys = append(keys, entry.Key)
+// dropped are the records of what is gone: all keys under a prefix.
+var dropped = []struct{ prefix, what string }{
+	{"searches/", "searches that led to tools"},
+	{"learning/", "who was told of exports of rated conversations, or said no to them"},
+}
+
+// upgradeTo5 deletes the records of what is gone.
+func upgradeTo5(ctx context.Context, store storage.Store, log *slog.Logger) error {
+	for _, d := range dropped {
+		count, err := deleteUnder(ctx, store, d.prefix)
+		if err != nil {
+			return err
 		}
-		for _, key := range keys {
-			if err := store.Delete(ctx, key, storage.Any); err != nil {
-				return fmt.Errorf("delete %s: %w", key, err)
-			}
+		if count > 0 {
+			log.Info("records of what is gone are deleted", "what", d.what, "records", count)
 		}
-		dropped += len(keys)
 	}
-	log.Info("records of learned searches and of exports are gone", "records", dropped)
 	return nil
+}
+
+// deleteUnder deletes all keys under prefix and returns their count.
+func deleteUnder(ctx context.Context, store storage.Store, prefix string) (int, error) {
+	var keys []string
+	for entry, err := range store.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return 0, fmt.Errorf("list %s: %w", prefix, err)
+		}
+		keys = append(keys, entry.Key)
+	}
+	for _, key := range keys {
+		if err := store.Delete(ctx, key, storage.Any); err != nil {
+			return 0, fmt.Errorf("delete %s: %w", key, err)
+		}
+	}
+	return len(keys), nil
 }
