@@ -25,7 +25,7 @@ func moveCommand(load cli.Loader) *cobra.Command {
 		Short: "Move the database to another engine (stop the bot first)",
 		Long: "Copy all that one database holds into another one, which must be empty, and compare the two record by record. " +
 			"A place is bolt (the file in the data directory) or postgres://user@host/database; what is not named is the one in the settings. " +
-			"Stop the bot first. Where a move breaks off, run it again: it goes on from there, and nothing serves a database that is half filled. " +
+			"Stop the bot first. Where a move breaks off, run it again: it begins anew, and nothing serves a database that is half filled. " +
 			"The former database stays as it was. Workspaces, skills and your own tools in the data directory are stored in a database on a server too (tools.files).",
 		Args: cobra.NoArgs,
 		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, _ []string) error {

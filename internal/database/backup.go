@@ -46,20 +46,23 @@ func Backup(ctx context.Context, at Place, file string, o Options) (size int64, 
 	}
 	removeAbandoned(dir, backupPattern)
 	removeAbandoned(filepath.Dir(file), backupPattern)
-	copied, size, err := write(ctx, at, dir)
+	copied, err := write(ctx, at, dir)
 	if err != nil {
 		return 0, fmt.Errorf("write the backup: %w", err)
 	}
 	defer func() { _ = os.Remove(copied) }()
-	if len(to) == 0 {
-		return size, publish(copied, file, o.Force)
+	if len(to) > 0 {
+		plain := copied
+		if copied, err = writeTemp(filepath.Dir(file), backupPattern, func(f *os.File) error { return seal(f, plain, to) }); err != nil {
+			return 0, fmt.Errorf("seal the backup: %w", err)
+		}
+		defer func() { _ = os.Remove(copied) }()
 	}
-	sealed, size, err := writeTemp(filepath.Dir(file), backupPattern, func(w io.Writer) error { return seal(w, copied, to) })
+	info, err := os.Stat(copied)
 	if err != nil {
-		return 0, fmt.Errorf("seal the backup: %w", err)
+		return 0, err
 	}
-	defer func() { _ = os.Remove(sealed) }()
-	return size, publish(sealed, file, o.Force)
+	return info.Size(), publish(copied, file, o.Force)
 }
 
 func noDatabaseError(at Place) error {
@@ -67,20 +70,18 @@ func noDatabaseError(at Place) error {
 }
 
 // backupFile writes the database of a data directory to a new file in a folder.
-func backupFile(ctx context.Context, at Place, dir string) (name string, size int64, err error) {
+func backupFile(ctx context.Context, at Place, dir string) (name string, err error) {
 	info, err := os.Stat(filepath.Join(at.Dir, Name))
 	if err == nil {
 		err = checkRoom(dir, 2*info.Size()) // a copy, and one without its unused space or the one of the running bot
 	}
-	if err != nil {
-		return "", 0, err
-	}
-	name, _, err = writeTemp(dir, backupPattern, func(w io.Writer) error { return copyDatabase(ctx, at.Dir, w) })
-	if err != nil {
-		return "", 0, err
-	}
-	err = bolt.Verify(ctx, name)
 	if err == nil {
+		name, err = writeTemp(dir, backupPattern, func(f *os.File) error { return copyDatabase(ctx, at.Dir, f) })
+	}
+	if err != nil {
+		return "", err
+	}
+	if err = bolt.Verify(ctx, name); err == nil {
 		// Removed data may remain in unused space.
 		_, err = bolt.Compact(ctx, bolt.Config{Path: name}, true)
 	}
@@ -88,12 +89,9 @@ func backupFile(ctx context.Context, at Place, dir string) (name string, size in
 		err = appendChecksum(name)
 	}
 	if err != nil {
-		return "", 0, errors.Join(fmt.Errorf("the copy cannot be used and was deleted: %w", err), os.Remove(name))
+		return "", errors.Join(fmt.Errorf("the copy cannot be used and was deleted: %w", err), os.Remove(name))
 	}
-	if info, err = os.Stat(name); err != nil {
-		return "", 0, err
-	}
-	return name, info.Size(), nil
+	return name, nil
 }
 
 // minFree is how much of a disk a backup leaves free, in bytes.
@@ -113,19 +111,18 @@ func checkRoom(dir string, bytes int64) error {
 }
 
 // writeTemp writes a new file in a folder, and deletes it on an error.
-func writeTemp(dir, pattern string, fill func(io.Writer) error) (name string, size int64, err error) {
+func writeTemp(dir, pattern string, fill func(*os.File) error) (name string, err error) {
 	f, err := os.CreateTemp(dir, pattern)
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
-	info, statErr := f.Stat()
-	if err = errors.Join(err, statErr, f.Close()); err != nil {
-		return "", 0, errors.Join(err, os.Remove(f.Name()))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
 	}
-	return f.Name(), info.Size(), nil
+	return f.Name(), nil
 }
 
 // WriteFile writes a file that appears complete under its name or not at all. Only this user can
@@ -135,7 +132,7 @@ func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) er
 		return err
 	}
 	removeAbandoned(filepath.Dir(file), exportPattern)
-	spooled, _, err := writeTemp(filepath.Dir(file), exportPattern, fill)
+	spooled, err := writeTemp(filepath.Dir(file), exportPattern, func(f *os.File) error { return fill(f) })
 	if err != nil {
 		return err
 	}
@@ -173,7 +170,7 @@ func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 		return err
 	}
 	err = View(ctx, Place{Dir: dir}, func(store *Store) error {
-		if err := CheckFinished(ctx, store); err != nil {
+		if err := checkFinished(ctx, store); err != nil {
 			return err
 		}
 		return store.writeBackup(ctx, w)
@@ -270,7 +267,7 @@ func checkRegular(file string, info fs.FileInfo, database string) error {
 }
 
 func copyBackup(ctx context.Context, dir, file, identities string, known int) (string, error) {
-	name, _, err := writeTemp(dir, restorePattern, func(w io.Writer) error { return unseal(file, identities, w) })
+	name, err := writeTemp(dir, restorePattern, func(f *os.File) error { return unseal(file, identities, f) })
 	if err != nil {
 		return "", fmt.Errorf("copy the backup: %w", err)
 	}
@@ -304,7 +301,7 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := CheckFinished(ctx, store); errors.Is(err, ErrUnfinished) {
+	if err := checkFinished(ctx, store); errors.Is(err, errUnfinished) {
 		return errors.New("it is a copy of a database whose move was unfinished: name another backup")
 	} else if err != nil {
 		return err
@@ -319,21 +316,13 @@ func checkBackup(ctx context.Context, path string, known int) (err error) {
 // keepCopy gives a file a second, free name beside the database that contains
 // the reason and the time, or copies the file if links are not supported.
 func keepCopy(file, database, why string) (string, error) {
-	return writeBeside(database, why, func(name string) error {
+	begin := database + "." + why + time.Now().Format("-20060102-150405")
+	name := begin
+	for n := 2; ; n++ {
 		err := os.Link(file, name)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			err = copyFile(file, name)
 		}
-		return err
-	})
-}
-
-// writeBeside writes a file beside the database, under a free name.
-func writeBeside(database, why string, write func(name string) error) (string, error) {
-	begin := database + "." + why + time.Now().Format("-20060102-150405")
-	name := begin
-	for n := 2; ; n++ {
-		err := write(name)
 		if !errors.Is(err, fs.ErrExist) {
 			return name, errors.Join(err, folder.Sync(filepath.Dir(name)))
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"log/slog"
@@ -144,7 +143,7 @@ func openFile(ctx context.Context, cfg Config) (*Store, error) {
 	if store, err = rewriteIfErased(ctx, store, log); err != nil {
 		return nil, err
 	}
-	if err = CheckFinished(ctx, store); err == nil {
+	if err = checkFinished(ctx, store); err == nil {
 		err = upgrade(ctx, store, cfg.Migrations, func() (string, error) { return backUpBeforeUpgrade(ctx, store) }, log)
 	}
 	if err != nil {
@@ -282,14 +281,13 @@ func compactLarge(ctx context.Context, path string, large int64, always bool, lo
 
 // backUpBeforeUpgrade backs up a database before its format changes.
 func backUpBeforeUpgrade(ctx context.Context, store *bolt.Store) (string, error) {
-	copied, _, err := writeTemp(filepath.Dir(store.Path()), spoolPattern, func(w io.Writer) error { return store.Backup(ctx, w) })
+	copied, err := writeTemp(filepath.Dir(store.Path()), spoolPattern, func(f *os.File) error {
+		return cmp.Or(store.Backup(ctx, f), bolt.Verify(ctx, f.Name()), appendChecksum(f.Name()))
+	})
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.Remove(copied) }()
-	if err := cmp.Or(bolt.Verify(ctx, copied), appendChecksum(copied)); err != nil {
-		return "", err
-	}
 	return keepCopy(copied, store.Path(), "before-update")
 }
 
@@ -304,7 +302,7 @@ func Verify(ctx context.Context, dir string, steps []Migration) error {
 		return withRepairHint(err)
 	}
 	return View(ctx, Place{Dir: dir}, func(store *Store) error {
-		if err := CheckFinished(ctx, store); err != nil {
+		if err := checkFinished(ctx, store); err != nil {
 			return err
 		}
 		f, err := readFormat(ctx, store)

@@ -167,10 +167,10 @@ func TestAHalfMovedDatabaseIsNoBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(ClearStore(t.Context(), store), store.Close()); err != nil {
+	if err := errors.Join(clearStore(t.Context(), store), store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Backup(t.Context(), at, file, Options{}); !errors.Is(err, ErrUnfinished) {
+	if _, err := Backup(t.Context(), at, file, Options{}); !errors.Is(err, errUnfinished) {
 		t.Errorf("backed up: %v", err)
 	}
 	if err := errors.Join(copyFile(database, file), appendChecksum(file)); err != nil {

@@ -41,7 +41,7 @@ func ReadHealth(ctx context.Context, at Place, steps []Migration) (h Health, err
 		return h, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := CheckFinished(ctx, store); err != nil {
+	if err := checkFinished(ctx, store); err != nil {
 		return h, err
 	}
 	asked := time.Now()

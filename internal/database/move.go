@@ -10,7 +10,6 @@ import (
 
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
-	"oneclaw/storage/postgres"
 )
 
 // Move copies a database into another one, which is empty or left by an interrupted move, and
@@ -29,18 +28,21 @@ func Move(ctx context.Context, from, to Place, progress func(RecordCount)) (move
 		return moved, fmt.Errorf("the target of the move: %w", err)
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	err = runExclusively(ctx, source, func(ctx context.Context) error {
-		return runExclusively(ctx, target, func(ctx context.Context) error {
-			moved, err = MoveStore(ctx, withoutReplicas{source}, target, progress)
+	err = (&Store{Store: source}).RunAlone(ctx, func(ctx context.Context) error {
+		return (&Store{Store: target}).RunAlone(ctx, func(ctx context.Context) error {
+			used, err := hasData(ctx, target)
+			if err == nil && used && checkFinished(ctx, target) == nil {
+				err = errors.New("there is a database already where this one should go: move it away, or name another place")
+			}
+			if err == nil {
+				moved, err = replaceStore(ctx, source, target, progress)
+			}
 			if err == nil && to.Address.Shared() {
 				err = from.recordKey(ctx, target)
 			}
 			return err
 		})
 	})
-	if errors.Is(err, ErrNotEmpty) {
-		err = errors.New("there is a database already where this one should go: move it away, or name another place")
-	}
 	return moved, err
 }
 
@@ -76,7 +78,7 @@ func (p Place) recordKey(ctx context.Context, target storage.KV) error {
 }
 
 // openForMove opens the source or the target of a move without upgrading it.
-func openForMove(ctx context.Context, at Place, existing bool) (Target, error) {
+func openForMove(ctx context.Context, at Place, existing bool) (fillable, error) {
 	if at.Address.Shared() {
 		return at.connect(ctx, existing, nil)
 	}
@@ -95,12 +97,4 @@ func openForMove(ctx context.Context, at Place, existing bool) (Target, error) {
 		return nil, withRepairHint(err)
 	}
 	return store, nil
-}
-
-// runExclusively runs do while no other process uses a store. An open database file is locked.
-func runExclusively(ctx context.Context, store storage.Store, do func(context.Context) error) error {
-	if server, ok := store.(*postgres.Store); ok {
-		return runExclusivelyOn(ctx, server, do)
-	}
-	return do(ctx)
 }

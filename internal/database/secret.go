@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,8 +92,8 @@ func newSecretKey(path string) ([]byte, error) {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails (crypto/rand)
 	key := []byte(hex.EncodeToString(random))
-	written, _, err := writeTemp(filepath.Dir(path), secretPattern, func(w io.Writer) error {
-		_, err := w.Write(append(key, '\n'))
+	written, err := writeTemp(filepath.Dir(path), secretPattern, func(f *os.File) error {
+		_, err := f.Write(append(key, '\n'))
 		return err
 	})
 	if err == nil {

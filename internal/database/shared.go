@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -107,7 +105,7 @@ func (s *sharedDatabase) upgrade(ctx context.Context) (done bool, err error) {
 		return nil
 	}
 	err = s.RunAlone(ctx, waiting, func(ctx context.Context) error {
-		if err := CheckFinished(ctx, s.Store); err != nil {
+		if err := checkFinished(ctx, s.Store); err != nil {
 			return err
 		}
 		f, err := readFormat(ctx, s.Store)
@@ -185,8 +183,8 @@ func (s *Store) NewestKnown() int {
 // CheckFormat refuses a database that has, or is about to get, a format that this program does not
 // know, or that is being restored, with replicas.ErrRefused. A replica calls it after joining.
 func (s *Store) CheckFormat(ctx context.Context) error {
-	err := CheckFinished(ctx, s.Store)
-	if err != nil && !errors.Is(err, ErrUnfinished) {
+	err := checkFinished(ctx, s.Store)
+	if err != nil && !errors.Is(err, errUnfinished) {
 		return err
 	}
 	if err == nil {
@@ -237,9 +235,9 @@ func (s *Store) Upgrade(ctx context.Context) error {
 	return nil
 }
 
-// checkUnserved refuses a database that bots serve.
-func checkUnserved(ctx context.Context, store storage.KV) error {
-	members, err := replicas.FindAlive(ctx, store, 0)
+// CheckUnserved refuses a database on a server that bots serve. A file is locked by the bot.
+func (s *Store) CheckUnserved(ctx context.Context) error {
+	members, err := replicas.FindAlive(ctx, s, 0)
 	if err != nil || len(members) == 0 {
 		return err
 	}
@@ -252,110 +250,55 @@ func checkUnserved(ctx context.Context, store storage.KV) error {
 
 // RunAlone runs do while no bot serves the database or begins to. A file is locked by this process.
 func (s *Store) RunAlone(ctx context.Context, do func(context.Context) error) error {
-	if server, ok := s.Store.(*postgres.Store); ok {
-		return runExclusivelyOn(ctx, server, do)
+	server, ok := s.Store.(*postgres.Store)
+	if !ok {
+		return do(ctx)
 	}
-	return do(ctx)
-}
-
-// CheckUnserved refuses a database on a server that bots serve. A file is locked by the bot.
-func (s *Store) CheckUnserved(ctx context.Context) error {
-	if _, ok := s.Store.(*postgres.Store); !ok {
-		return nil
-	}
-	return checkUnserved(ctx, s)
-}
-
-// runExclusivelyOn runs do on the database of a server while no bot serves it or begins to.
-func runExclusivelyOn(ctx context.Context, store *postgres.Store, do func(context.Context) error) error {
 	busy := func() error {
 		return errors.New("another process changes the whole database just now: try again when it is done")
 	}
-	return store.RunAlone(ctx, busy, func(ctx context.Context) error {
-		if err := checkUnserved(ctx, store); err != nil {
+	return server.RunAlone(ctx, busy, func(ctx context.Context) error {
+		if err := s.CheckUnserved(ctx); err != nil {
 			return err
 		}
 		return do(ctx)
 	})
 }
 
-// withoutReplicas is a source that leaves out the records of replicas, which are not data.
-type withoutReplicas struct{ Source }
-
-// List implements Source.
-func (s withoutReplicas) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
-	return func(yield func(storage.Entry, error) bool) {
-		for entry, err := range s.Source.List(ctx, r) {
-			if err == nil && strings.HasPrefix(entry.Key, replicas.Prefix) {
-				continue
-			}
-			if !yield(entry, err) {
-				return
-			}
-		}
-	}
-}
-
 // keepSharedCopy copies the database of a server to a file, in the
 // folder where the database file of the data directory would be.
 func keepSharedCopy(ctx context.Context, store *postgres.Store, path, why string) (string, error) {
-	return writeBeside(path, why, func(name string) error {
-		// O_EXCL: no other process has it.
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	copied, err := copySnapshot(ctx, store, filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(copied) }()
+	return keepCopy(copied, path, why)
+}
+
+// copySnapshot copies a snapshot of the database of a server to a new file in a folder, and checks it.
+func copySnapshot(ctx context.Context, store *postgres.Store, dir string) (string, error) {
+	return writeTemp(dir, backupPattern, func(f *os.File) error {
+		file, err := bolt.Open(bolt.Config{Path: f.Name(), NoSync: true})
 		if err != nil {
 			return err
 		}
-		if err = cmp.Or(file.Close(), copySnapshot(ctx, store, name)); err != nil {
-			err = errors.Join(err, os.Remove(name))
-		}
-		return err
+		err = store.Snapshot(ctx, func(moment *postgres.Snapshot) error {
+			_, err := replaceStore(ctx, moment, file, nil)
+			return err
+		})
+		return cmp.Or(errors.Join(err, file.Close()), bolt.Verify(ctx, f.Name()), appendChecksum(f.Name()))
 	})
-}
-
-// copySnapshot copies a snapshot of the database of a server into an empty file, and checks it.
-func copySnapshot(ctx context.Context, store *postgres.Store, name string) error {
-	file, err := bolt.Open(bolt.Config{Path: name, NoSync: true})
-	if err != nil {
-		return err
-	}
-	err = store.Snapshot(ctx, func(moment *postgres.Snapshot) error {
-		_, err := MoveStore(ctx, withoutReplicas{moment}, file, nil)
-		return err
-	})
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return cmp.Or(syncFile(name), bolt.Verify(ctx, name), appendChecksum(name))
-}
-
-func syncFile(name string) error {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // backupShared writes the database of a server to a new file in a folder.
-func backupShared(ctx context.Context, at Place, dir string) (name string, size int64, err error) {
+func backupShared(ctx context.Context, at Place, dir string) (name string, err error) {
 	store, err := at.connect(ctx, true, nil)
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := CheckFinished(ctx, store); err != nil {
-		return "", 0, err
-	}
-	name, _, err = writeTemp(dir, backupPattern, func(io.Writer) error { return nil })
-	if err != nil {
-		return "", 0, err
-	}
-	err = copySnapshot(ctx, store, name)
-	info, statErr := os.Stat(name)
-	if err = errors.Join(err, statErr); err != nil {
-		return "", 0, errors.Join(err, os.Remove(name))
-	}
-	return name, info.Size(), nil
+	return copySnapshot(ctx, store, dir)
 }
 
 // restoreShared replaces the database of a server by the content of a checked file; the old one
@@ -371,22 +314,19 @@ func restoreShared(ctx context.Context, at Place, name string) (kept string, err
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	err = runExclusivelyOn(ctx, store, func(ctx context.Context) error {
-		begun := CheckFinished(ctx, store)
+	err = (&Store{Store: store}).RunAlone(ctx, func(ctx context.Context) error {
+		begun := checkFinished(ctx, store)
 		used, err := hasData(ctx, store)
 		if err != nil {
 			return err
 		}
 		// What an interrupted restore has left is not worth keeping.
-		if used && !errors.Is(begun, ErrUnfinished) {
+		if used && !errors.Is(begun, errUnfinished) {
 			if kept, err = keepSharedCopy(ctx, store, filepath.Join(at.Dir, Name), "before-restore"); err != nil {
 				return fmt.Errorf("back up the current database: %w", err)
 			}
 		}
-		if err := ClearStore(ctx, store); err != nil {
-			return err
-		}
-		_, err = MoveStore(ctx, file, store, nil)
+		_, err = replaceStore(ctx, file, store, nil)
 		return err
 	})
 	return kept, err

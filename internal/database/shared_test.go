@@ -177,7 +177,7 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 		_, err = Backup(ctx, at, file, Options{})
 	}
 	if err == nil {
-		err = ClearStore(ctx, store)
+		err = clearStore(ctx, store)
 	}
 	if refused := store.CheckFormat(ctx); !errors.Is(refused, replicas.ErrRefused) {
 		t.Errorf("a replica that joins meanwhile: %v", refused)
@@ -185,7 +185,7 @@ func TestARestoreThatBrokeOffServesNobody(t *testing.T) {
 	if err = errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(); !errors.Is(err, ErrUnfinished) {
+	if _, err := open(); !errors.Is(err, errUnfinished) {
 		t.Errorf("half a database was opened: %v", err)
 	}
 	if kept, err := Restore(ctx, at, file, "", LowestFormat); err != nil || kept != "" {

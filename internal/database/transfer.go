@@ -2,32 +2,31 @@ package database
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"oneclaw/storage"
+	"oneclaw/storage/replicas"
 )
 
-// UnfinishedKey is a key that a store has while a move
-// into it is unfinished. Such a store must not be served.
+// UnfinishedKey is a key that a store has while it is being filled. Such a store must not be served.
 const UnfinishedKey = "transfer/unfinished"
 
 // Bounds of one write to the target.
 const (
-	maxOps   = 200
+	maxItems = 200
 	maxBytes = 4 << 20
 )
 
-// ErrNotEmpty is returned if the target has data that does not come from a move.
-var ErrNotEmpty = errors.New("database: the target is not empty")
+// errUnfinished is returned by checkFinished.
+var errUnfinished = errors.New("the database is half filled, because a move or a restore into it was interrupted: run it again")
 
-// ErrUnfinished is returned by [CheckFinished].
-var ErrUnfinished = errors.New("database: a move into this store has not been finished: run it again")
-
-// Source is a store, or a snapshot of one, to read from.
-type Source interface {
+// readable is a store, or a snapshot of one, to read from.
+type readable interface {
 	// Get is as in storage.KV.
 	Get(ctx context.Context, key string) (storage.Entry, error)
 	// List is as in storage.KV.
@@ -40,18 +39,18 @@ type Source interface {
 	NewestRevision(ctx context.Context) (storage.Revision, error)
 }
 
-// Target is a store that can be filled.
-type Target interface {
+// fillable is a store that can be filled.
+type fillable interface {
 	storage.Store
 
-	// NewestRevision is as in [Source].
+	// NewestRevision is as in [readable].
 	NewestRevision(ctx context.Context) (storage.Revision, error)
 	// RaiseRevisions makes later writes get higher revisions than rev.
 	RaiseRevisions(ctx context.Context, rev storage.Revision) error
 }
 
-// CheckFinished returns [ErrUnfinished] for a store that a move has left incomplete.
-func CheckFinished(ctx context.Context, store interface {
+// checkFinished returns [errUnfinished] for a store that a move or a restore has left incomplete.
+func checkFinished(ctx context.Context, store interface {
 	Get(ctx context.Context, key string) (storage.Entry, error)
 },
 ) error {
@@ -62,7 +61,7 @@ func CheckFinished(ctx context.Context, store interface {
 	case err != nil:
 		return fmt.Errorf("look for an unfinished move: %w", err)
 	}
-	return ErrUnfinished
+	return errUnfinished
 }
 
 // RecordCount counts the content of a store.
@@ -70,50 +69,62 @@ type RecordCount struct {
 	Keys, Logs, Records int
 	// Bytes counts values and the data of records.
 	Bytes int64
+
+	log string // of the last record
 }
 
-// MoveStore copies a store into an empty one, and then compares the two. It continues an
-// interrupted move, also if the source has changed since. progress, if not nil, is called after each write. No other process may write
-// to either store meanwhile: a difference is an error, and the target stays marked as
-// unfinished. Its revisions continue above those of the source, because they number jobs.
-func MoveStore(ctx context.Context, from Source, to Target, progress func(RecordCount)) (RecordCount, error) {
-	if err := CheckFinished(ctx, from); err != nil {
-		return RecordCount{}, fmt.Errorf("the store to move: %w", err)
+func (n *RecordCount) add(i item) {
+	n.Bytes += int64(len(i.Data))
+	if i.log == "" {
+		n.Keys++
+		return
 	}
-	if err := markTarget(ctx, to); err != nil {
+	n.Records++
+	if i.log != n.log {
+		n.Logs++
+	}
+	n.log = i.log
+}
+
+// replaceStore replaces the content of a store by that of another one, and then compares the two. progress,
+// if not nil, is called after each write. No other process may write to either store meanwhile: a difference
+// is an error. After an error the target stays marked as unfinished. Its revisions continue above those of
+// the source, because they number jobs.
+func replaceStore(ctx context.Context, from readable, to fillable, progress func(RecordCount)) (RecordCount, error) {
+	if err := checkFinished(ctx, from); err != nil {
 		return RecordCount{}, err
 	}
-	w := &targetWriter{to: to, progress: progress}
-	if err := w.copyLogs(ctx, from); err != nil {
+	if err := clearStore(ctx, to); err != nil {
+		return RecordCount{}, err
+	}
+	w := &itemWriter{to: to, progress: progress}
+	for it, err := range items(ctx, from) {
+		if err == nil {
+			err = w.add(ctx, it)
+		}
+		if err != nil {
+			return w.done, err
+		}
+	}
+	if err := w.flush(ctx); err != nil {
 		return w.done, err
 	}
-	if err := w.copyKeys(ctx, from); err != nil {
-		return w.done, err
-	}
-	total, err := CompareStores(ctx, from, to)
+	total, err := compareStores(ctx, from, to)
 	if err != nil {
 		return total, err
 	}
-	if err := raiseRevisions(ctx, from, to); err != nil {
-		return total, err
-	}
-	if err := to.Delete(ctx, UnfinishedKey, storage.Any); err != nil {
-		return total, fmt.Errorf("finish the move: %w", err)
-	}
-	return total, nil
-}
-
-func raiseRevisions(ctx context.Context, from Source, to Target) error {
 	newest, err := from.NewestRevision(ctx)
 	if err == nil {
 		err = to.RaiseRevisions(ctx, newest)
 	}
-	return err
+	if err == nil {
+		err = to.Delete(ctx, UnfinishedKey, storage.Any)
+	}
+	return total, err
 }
 
-// ClearStore prepares a store to be replaced by [MoveStore]: it marks the store as unfinished and drops
-// its logs. MoveStore itself replaces and deletes the keys.
-func ClearStore(ctx context.Context, store storage.Store) error {
+// clearStore marks a store as unfinished and deletes everything else in it.
+func clearStore(ctx context.Context, store storage.Store) error {
 	if _, err := store.Put(ctx, UnfinishedKey, nil, storage.Any); err != nil {
 		return fmt.Errorf("mark the target: %w", err)
 	}
@@ -125,296 +136,129 @@ func ClearStore(ctx context.Context, store storage.Store) error {
 			return fmt.Errorf("drop a conversation: %w", err)
 		}
 	}
-	return nil
-}
-
-// markTarget marks a store as being filled. It accepts a store that is already marked.
-func markTarget(ctx context.Context, to Target) error {
-	err := CheckFinished(ctx, to)
-	if err == nil {
-		for _, err := range to.List(ctx, storage.Range{Limit: 1}) {
-			return wrapOr("list the target", err, ErrNotEmpty)
+	for {
+		var ops []storage.Op
+		for entry, err := range store.List(ctx, storage.Range{Limit: maxItems}) {
+			if err != nil {
+				return fmt.Errorf("list the keys: %w", err)
+			}
+			if entry.Key != UnfinishedKey {
+				ops = append(ops, storage.Delete(entry.Key, storage.Any))
+			}
 		}
-		for _, err := range to.Logs(ctx, storage.Range{Limit: 1}) {
-			return wrapOr("list the target", err, ErrNotEmpty)
+		if len(ops) == 0 {
+			return nil
 		}
-		_, err = to.Put(ctx, UnfinishedKey, nil, storage.Absent)
+		if _, err := store.Write(ctx, ops...); err != nil {
+			return fmt.Errorf("delete the keys: %w", err)
+		}
 	}
-	if err != nil && !errors.Is(err, ErrUnfinished) {
-		return fmt.Errorf("mark the target: %w", err)
-	}
-	return nil
 }
 
-func wrapOr(doing string, err, otherwise error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return otherwise
+// item is a key with its value in Data, or a record of a log.
+type item struct {
+	key, log string
+	storage.Record
 }
 
-// targetWriter fills the target.
-type targetWriter struct {
-	to       Target
+// String returns what errors call an item.
+func (i item) String() string {
+	if i.log != "" {
+		return fmt.Sprintf("record %d of the log %q", i.Pos, i.log)
+	}
+	return fmt.Sprintf("the key %q", i.key)
+}
+
+func (i item) equal(o item) bool {
+	return i.key == o.key && i.log == o.log && i.Pos == o.Pos && i.Label == o.Label && bytes.Equal(i.Data, o.Data)
+}
+
+// items yields the content of a store, without the mark of an unfinished one and the records of replicas,
+// which are not data.
+func items(ctx context.Context, from readable) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		for entry, err := range from.List(ctx, storage.Range{}) {
+			if err == nil && (entry.Key == UnfinishedKey || strings.HasPrefix(entry.Key, replicas.Prefix)) {
+				continue
+			}
+			if !yield(item{key: entry.Key, Record: storage.Record{Data: entry.Value}}, err) || err != nil {
+				return
+			}
+		}
+		for name, err := range from.Logs(ctx, storage.Range{}) {
+			if err != nil {
+				yield(item{}, err)
+				return
+			}
+			for r, err := range from.Records(ctx, name, storage.Query{}) {
+				if !yield(item{log: name, Record: r}, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// itemWriter writes items to an empty store.
+type itemWriter struct {
+	to       storage.Store
 	progress func(RecordCount)
 	done     RecordCount
 	ops      []storage.Op
+	items    int
 	size     int
 }
 
-// add collects an operation, and writes a full batch.
-func (w *targetWriter) add(ctx context.Context, op storage.Op) error {
-	if len(w.ops) == maxOps || w.size > 0 && w.size+len(op.Value) > maxBytes {
+func (w *itemWriter) add(ctx context.Context, it item) error {
+	if w.items == maxItems || w.size > 0 && w.size+len(it.Data) > maxBytes {
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
 	}
-	w.ops, w.size = append(w.ops, op), w.size+len(op.Value)
+	w.items, w.size = w.items+1, w.size+len(it.Data)
+	w.done.add(it)
+	switch end := len(w.ops) - 1; {
+	case it.log == "":
+		w.ops = append(w.ops, storage.Put(it.key, it.Data, storage.Absent))
+	case end >= 0 && w.ops[end].Log == it.log:
+		w.ops[end].Records = append(w.ops[end].Records, it.Record)
+	default:
+		w.ops = append(w.ops, storage.Append(it.log, it.Pos-1, it.Record))
+	}
 	return nil
 }
 
-func (w *targetWriter) flush(ctx context.Context) error {
+func (w *itemWriter) flush(ctx context.Context) error {
 	if len(w.ops) == 0 {
 		return nil
 	}
 	if _, err := w.to.Write(ctx, w.ops...); err != nil {
 		return fmt.Errorf("write to the target: %w", err)
 	}
-	w.done.Keys += len(w.ops)
-	w.done.Bytes += int64(w.size)
-	w.ops, w.size = nil, 0
-	w.reportProgress()
-	return nil
-}
-
-func (w *targetWriter) reportProgress() {
+	w.ops, w.items, w.size = nil, 0, 0
 	if w.progress != nil {
 		w.progress(w.done)
 	}
-}
-
-func (w *targetWriter) copyLogs(ctx context.Context, from Source) error {
-	if err := w.dropLogs(ctx, from); err != nil {
-		return err
-	}
-	for name, err := range from.Logs(ctx, storage.Range{}) {
-		if err != nil {
-			return fmt.Errorf("list the conversations: %w", err)
-		}
-		if err := w.copyLog(ctx, from, name); err != nil {
-			return fmt.Errorf("move the log %q: %w", name, err)
-		}
-		w.done.Logs++
-	}
 	return nil
 }
 
-// dropLogs drops what an earlier move has copied of logs of which the source no longer has the same records:
-// they were dropped, or records were erased.
-func (w *targetWriter) dropLogs(ctx context.Context, from Source) error {
-	for name, err := range w.to.Logs(ctx, storage.Range{}) {
-		same := false
-		if err == nil {
-			same, err = isCopied(ctx, from, w.to, name)
-		}
-		if err == nil && !same {
-			err = w.to.Drop(ctx, name)
-		}
-		if err != nil {
-			return fmt.Errorf("continue a move: %w", err)
-		}
-	}
-	return nil
-}
-
-// isCopied reports whether the target has only records of a log that the source has, too.
-func isCopied(ctx context.Context, from, to Source, name string) (bool, error) {
-	next, stop := iter.Pull2(from.Records(ctx, name, storage.Query{}))
+// compareStores returns the counts of two equal stores, or an error that names the first key or record
+// that differs.
+func compareStores(ctx context.Context, a, b readable) (n RecordCount, _ error) {
+	next, stop := iter.Pull2(items(ctx, b))
 	defer stop()
-	for r, err := range to.Records(ctx, name, storage.Query{}) {
+	for it, err := range items(ctx, a) {
 		other, errOther, more := next()
 		if err := errors.Join(err, errOther); err != nil {
-			return false, err
+			return n, fmt.Errorf("compare the databases: %w", err)
 		}
-		if !more || !equalRecords(r, other) {
-			return false, nil
+		if !more || !it.equal(other) {
+			return n, fmt.Errorf("database: %s is missing or another in the target", it)
 		}
+		n.add(it)
 	}
-	return true, nil
-}
-
-func equalRecords(a, b storage.Record) bool {
-	return a.Pos == b.Pos && a.Label == b.Label && bytes.Equal(a.Data, b.Data)
-}
-
-// copyLog appends the records of a log that the target lacks.
-func (w *targetWriter) copyLog(ctx context.Context, from Source, name string) error {
-	var end storage.Position
-	for r, err := range w.to.Records(ctx, name, storage.Query{Backward: true, Limit: 1}) {
-		if err != nil {
-			return err
-		}
-		end = r.Pos
-	}
-	var batch []storage.Record
-	size := 0
-	write := func() (err error) {
-		if len(batch) == 0 {
-			return nil
-		}
-		if end, err = w.to.Append(ctx, name, end, batch...); err != nil {
-			return err
-		}
-		w.done.Records += len(batch)
-		w.done.Bytes += int64(size)
-		batch, size = nil, 0
-		w.reportProgress()
-		return nil
-	}
-	for r, err := range from.Records(ctx, name, storage.Query{After: end}) {
-		if err != nil {
-			return err
-		}
-		if len(batch) == maxOps || size > 0 && size+len(r.Data) > maxBytes {
-			if err := write(); err != nil {
-				return err
-			}
-		}
-		batch, size = append(batch, r), size+len(r.Data)
-	}
-	return write()
-}
-
-// copyKeys writes what is missing or different in the target, and deletes what an earlier move wrote
-// and the source no longer has.
-func (w *targetWriter) copyKeys(ctx context.Context, from Source) error {
-	for pair, err := range mergeKeys(ctx, from, w.to) {
-		if err != nil {
-			return err
-		}
-		switch {
-		case pair.source == nil:
-			err = w.add(ctx, storage.Delete(pair.target.Key, storage.Any))
-		case pair.target == nil || !bytes.Equal(pair.source.Value, pair.target.Value):
-			err = w.add(ctx, storage.Put(pair.source.Key, pair.source.Value, storage.Any))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return w.flush(ctx)
-}
-
-// keyPair is a key of either store, or of both.
-type keyPair struct{ source, target *storage.Entry }
-
-// mergeKeys merges the keys of two stores, without the marker.
-func mergeKeys(ctx context.Context, from, to Source) iter.Seq2[keyPair, error] {
-	return func(yield func(keyPair, error) bool) {
-		nextIn, stopIn := iter.Pull2(from.List(ctx, storage.Range{}))
-		defer stopIn()
-		nextOut, stopOut := iter.Pull2(to.List(ctx, storage.Range{}))
-		defer stopOut()
-		in, errIn, moreIn := nextIn()
-		out, errOut, moreOut := nextOut()
-		for moreIn || moreOut {
-			if err := errors.Join(errIn, errOut); err != nil {
-				yield(keyPair{}, fmt.Errorf("list the keys: %w", err))
-				return
-			}
-			var p keyPair
-			if moreIn && (!moreOut || in.Key <= out.Key) {
-				entry := in
-				p.source = &entry
-			}
-			if moreOut && (!moreIn || out.Key <= in.Key) {
-				entry := out
-				p.target = &entry
-			}
-			if p.source != nil {
-				in, errIn, moreIn = nextIn()
-			}
-			if p.target != nil {
-				out, errOut, moreOut = nextOut()
-			}
-			if p.target != nil && p.target.Key == UnfinishedKey {
-				continue
-			}
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
-}
-
-// CompareStores returns the counts of two equal stores, or an error that names the first key or
-// record that differs.
-func CompareStores(ctx context.Context, a, b Source) (RecordCount, error) {
-	var n RecordCount
-	for p, err := range mergeKeys(ctx, a, b) {
-		switch {
-		case err != nil:
-			return n, err
-		case p.source == nil:
-			return n, fmt.Errorf("database: the key %q is in the target alone", p.target.Key)
-		case p.target == nil:
-			return n, fmt.Errorf("database: the key %q is not in the target", p.source.Key)
-		case !bytes.Equal(p.source.Value, p.target.Value):
-			return n, fmt.Errorf("database: the value of the key %q is another in the target", p.source.Key)
-		}
-		n.Keys++
-		n.Bytes += int64(len(p.source.Value))
-	}
-	if err := compareLogNames(ctx, a, b); err != nil {
-		return n, err
-	}
-	for name, err := range a.Logs(ctx, storage.Range{}) {
-		if err == nil {
-			err = compareLog(ctx, a, b, name, &n)
-		}
-		if err != nil {
-			return n, err
-		}
-		n.Logs++
+	if other, err, more := next(); more {
+		return n, cmp.Or(err, fmt.Errorf("database: %s is in the target alone", other))
 	}
 	return n, nil
-}
-
-// compareLogNames returns an error if one of two stores has a log that the other lacks.
-func compareLogNames(ctx context.Context, a, b Source) error {
-	next, stop := iter.Pull2(b.Logs(ctx, storage.Range{}))
-	defer stop()
-	for name, err := range a.Logs(ctx, storage.Range{}) {
-		other, errOther, more := next()
-		if err := errors.Join(err, errOther); err != nil {
-			return fmt.Errorf("list the conversations: %w", err)
-		}
-		if !more || other != name {
-			return fmt.Errorf("database: the stores do not have the same logs from %q on", name)
-		}
-	}
-	if name, err, more := next(); more {
-		return wrapOr("list the conversations", err, fmt.Errorf("database: the log %q is in the target alone", name))
-	}
-	return nil
-}
-
-func compareLog(ctx context.Context, a, b Source, name string, n *RecordCount) error {
-	next, stop := iter.Pull2(b.Records(ctx, name, storage.Query{}))
-	defer stop()
-	for r, err := range a.Records(ctx, name, storage.Query{}) {
-		other, errOther, more := next()
-		if err := errors.Join(err, errOther); err != nil {
-			return fmt.Errorf("compare the log %q: %w", name, err)
-		}
-		if !more || !equalRecords(r, other) {
-			return fmt.Errorf("database: record %d of the log %q is another in the target", r.Pos, name)
-		}
-		n.Records++
-		n.Bytes += int64(len(r.Data))
-	}
-	if r, err, more := next(); more {
-		return wrapOr("compare the log", err, fmt.Errorf("database: record %d of the log %q is in the target alone", r.Pos, name))
-	}
-	return nil
 }
