@@ -249,8 +249,6 @@ func (f frail) Prepare(context.Context, string) error { return f.strike("files")
 
 func (frail) Keep(context.Context, string, ...storage.Op) error { return nil }
 
-func (frail) Sweep(context.Context) (int, error) { return 0, nil }
-
 // injected is a rig in which one step breaks.
 type injected struct {
 	*harness

@@ -51,8 +51,7 @@ import (
 //	moved/        a record for each chat that continues under another id
 //	aside/        dead letters, for queue.DeadLetterAge
 //	session/      a record for each chat that was cleared or stopped
-//	files/, blob/ the content of Hooks.Files: within the quota of each owner; the next
-//	              sweep deletes what no folder contains any more
+//	files/, blob/ the content of Hooks.Files: within the quota of each owner
 //	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
 //	errors-erased/ whose errors replicas have to drop from their memory; for three hours
 //	audit/        audit entries: at most audit.MaxEntries, for Limits.AuditDays
@@ -101,7 +100,6 @@ type pruner struct {
 	deadLetters   queue.DeadLetterStore
 	damageHandler *damageHandler
 	cache         interface{ Clear() }
-	files         queue.FileStore                 // nil for none
 	onErased      func(ctx context.Context) error // see [Hooks]
 	dataDir       string
 	retention     Retention
@@ -145,7 +143,6 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 			return err
 		},
 		func() (err error) { tasks, err = p.pruneConversations(ctx, now); return err },
-		func() error { return p.sweepFiles(ctx) },
 		func() error { return p.cards.Prune(ctx, now.Add(-receipts.Age), p.damageHandler.deadLetterQuietly) },
 		func() error { return p.lasting.Prune(ctx, p.oldestKept(now)) },
 		func() error { return p.people.Prune(ctx) },
@@ -178,18 +175,6 @@ func (p *pruner) sweepPartialFiles(ctx context.Context) {
 	if err != nil {
 		p.log.Warn("partial files cannot be removed", "err", err)
 	}
-}
-
-// sweepFiles deletes the stored blocks of files that no workspace contains any more.
-func (p *pruner) sweepFiles(ctx context.Context) error {
-	if p.files == nil {
-		return nil
-	}
-	removed, err := p.files.Sweep(ctx)
-	if removed > 0 {
-		p.log.Debug("unused blocks of files removed", "count", removed)
-	}
-	return err
 }
 
 // pruneConversations deletes the old conversations of tasks, and erases old messages of all

@@ -13,8 +13,6 @@ type FileStore interface {
 	// Keep stores the changes in the folder since Prepare. If one of the conditions does not hold, or
 	// another process has stored changes, it stores nothing and returns [storage.ErrConflict].
 	Keep(ctx context.Context, owner string, conditions ...storage.Op) error
-	// Sweep deletes the blocks of files that no folder contains any more, and returns their number.
-	Sweep(ctx context.Context) (int, error)
 }
 
 // CheckOut updates the local workspace of a job's owner from the store.

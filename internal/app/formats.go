@@ -7,6 +7,7 @@ import (
 
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
+	"oneclaw/internal/workspace"
 	"oneclaw/storage"
 )
 
@@ -19,10 +20,16 @@ func Migrations(cfg config.Config) []database.Migration {
 var dropped = []struct{ prefix, what string }{
 	{"searches/", "searches that led to tools"},
 	{"learning/", "who was told of exports of rated conversations, or said no to them"},
+	{"blob/data/", "chunks of files that all folders shared; each has its own"},
+	{"blob/name/", "the list of these chunks"},
+	{"blob/sweep", "the last sweep of these chunks"},
 }
 
-// upgradeTo5 deletes the records of what is gone.
+// upgradeTo5 converts what is stored in another form, and deletes the records of what is gone.
 func upgradeTo5(ctx context.Context, store storage.Store, log *slog.Logger) error {
+	if err := workspace.CopySharedChunks(ctx, store); err != nil {
+		return err
+	}
 	for _, d := range dropped {
 		count, err := deleteUnder(ctx, store, d.prefix)
 		if err != nil {

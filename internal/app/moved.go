@@ -3,11 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
@@ -42,7 +38,9 @@ func mover(dir string, kept *storedFiles, m *memory.Memory, s *schedule.Schedule
 		if err := ledger.Move(ctx, from.String(), to.String()); err != nil {
 			return err
 		}
-		move := func() error { return moveFiles(workspace.OwnerDir(dir, before), workspace.OwnerDir(dir, after)) }
+		move := func() error {
+			return workspace.MoveFolder(workspace.OwnerDir(dir, before), workspace.OwnerDir(dir, after), movedFolder)
+		}
 		if kept != nil {
 			move = func() error { return kept.Move(ctx, before, after, movedFolder) }
 		}
@@ -51,27 +49,4 @@ func mover(dir string, kept *storedFiles, m *memory.Memory, s *schedule.Schedule
 		}
 		return nil
 	}
-}
-
-// moveFiles renames a workspace, or moves it into the existing one, where it replaces nothing.
-func moveFiles(from, to string) error {
-	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	// Remove the target if it is an empty folder, so that the files need no folder of their own.
-	_ = os.Remove(to)
-	if _, err := os.Stat(to); err == nil {
-		folder := filepath.Join(to, movedFolder)
-		to = folder
-		for n := 2; ; n++ {
-			if _, err := os.Lstat(to); err != nil {
-				break
-			}
-			to = fmt.Sprintf("%s-%d", folder, n)
-		}
-	}
-	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("move workspace: %w", err)
-	}
-	return nil
 }

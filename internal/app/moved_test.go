@@ -81,7 +81,7 @@ func TestTheFilesOfAMovedChatDoNotReplaceOthers(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := moveFiles(from, to); err != nil {
+		if err := workspace.MoveFolder(from, to, movedFolder); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestTheFilesOfAMovedChatGoBesideWhatHasTheNameOfTheirFolder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := moveFiles(from, to); err != nil {
+			if err := workspace.MoveFolder(from, to, movedFolder); err != nil {
 				t.Fatal(err)
 			}
 			if data, err := os.ReadFile(filepath.Join(to, movedFolder+"-3", "f")); err != nil || string(data) != "mine" {

@@ -120,10 +120,7 @@ func (b *Bot) forgetFiles(ctx context.Context, cfg config.Config, owner string) 
 	if b.files == nil {
 		return workspace.NewStore(workspace.StoreConfig{Store: b.store, Logger: b.log}).ForgetStored(ctx, owner)
 	}
-	if err := errors.Join(os.MkdirAll(workspace.OwnerDir(cfg.FilesDir(), owner), 0o700), b.files.Keep(context.WithoutCancel(ctx), owner)); err != nil {
-		return err
-	}
-	return b.files.SweepAll(ctx) // deletes the content of the files from the store
+	return errors.Join(os.MkdirAll(workspace.OwnerDir(cfg.FilesDir(), owner), 0o700), b.files.Keep(ctx, owner))
 }
 
 // newExporter returns the exporter of users' personal data.

@@ -67,8 +67,7 @@ import (
 //	              account and a sign-in
 //	files/        the contents of an owner's folder, if replicas share the store; one for
 //	              each, of at most 8 MiB
-//	blob/         chunks of those files, within the quota of each owner; unused ones are deleted
-//	              with the next sweep
+//	blob/         chunks of those files, within the quota of each owner; deleted with the files
 //	account/      model usage: one for each user, chat and day for two months, one
 //	              for each day, month, model and tool group for 400 days, one for each chat
 //	              since it began; charges that are not added to them yet, for a second

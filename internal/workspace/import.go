@@ -2,13 +2,13 @@ package workspace
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"oneclaw/storage"
 	"oneclaw/storage/folder"
@@ -71,31 +71,26 @@ func HasFiles(ctx context.Context, kv storage.KV) (bool, error) {
 
 // ForgetNotStored deletes the files of an owner that an import has moved aside in a data directory.
 func ForgetNotStored(dataDir, owner string) error {
-	parent, name := filepath.Join(dataDir, notStoredFolder), filepath.Base(OwnerDir(dataDir, owner))
-	all, err := os.ReadDir(parent)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("workspace: %w", err)
-	}
-	for _, one := range all {
-		// The name may be followed by a hyphen and a number; see importOwner.
-		number, ok := strings.CutPrefix(one.Name(), name)
-		if ok && (number == "" || number[0] == '-' && strings.Trim(number[1:], "0123456789") == "") {
-			err = errors.Join(err, RemoveAll(filepath.Join(parent, one.Name())))
-		}
-	}
-	return err
+	return RemoveAll(filepath.Join(dataDir, notStoredFolder, filepath.Base(OwnerDir(dataDir, owner))))
 }
 
 // ForgetStored deletes the stored files of an owner. It must not be called while s keeps files: the next
 // Keep would store the local files again.
 func (s *Store) ForgetStored(ctx context.Context, owner string) error {
-	if err := s.cfg.Store.Delete(ctx, ownerPrefix+owner, storage.Any); err != nil {
-		return fmt.Errorf("workspace: delete the stored files: %w", err)
+	key := s.owner(owner).key
+	keys := []string{key}
+	for entry, err := range s.cfg.Store.List(ctx, storage.Range{Prefix: chunksOf(key)}) {
+		if err != nil {
+			return fmt.Errorf("workspace: list the stored files: %w", err)
+		}
+		keys = append(keys, entry.Key)
 	}
-	return s.SweepAll(ctx)
+	for _, key := range keys {
+		if err := s.cfg.Store.Delete(ctx, key, storage.Any); err != nil {
+			return fmt.Errorf("workspace: delete the stored files: %w", err)
+		}
+	}
+	return nil
 }
 
 func (s *Store) importOwner(ctx context.Context, owner string) error {
@@ -119,17 +114,8 @@ func (s *Store) importOwner(ctx context.Context, owner string) error {
 		return fmt.Errorf("workspace: import: %w", err)
 	}
 	folder := filepath.Join(parent, filepath.Base(f.dir))
-	if _, err := os.Lstat(folder); err == nil { // left by an earlier import
-		if parent, err = os.MkdirTemp(parent, filepath.Base(f.dir)+"-"); err != nil {
-			return fmt.Errorf("workspace: import: %w", err)
-		}
-		folder = filepath.Join(parent, "files")
-	}
 	s.log.Error("files of an owner were not imported: the owner has other files in the store, or too many", "owner", owner, "folder", folder, "err", err)
-	if err := os.Rename(f.dir, folder); err != nil {
-		return fmt.Errorf("workspace: import: %w", err)
-	}
-	return nil
+	return MoveFolder(f.dir, folder, "files")
 }
 
 // isStored reports whether a manifest has all that is in a folder.
@@ -143,17 +129,42 @@ func (s *Store) isStored(ctx context.Context, f *localFolder, manifest []byte) (
 		return false, fmt.Errorf("workspace: import: %w", err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	here, err := s.scan(root, true)
-	if err == nil {
-		err = here.readChunks(ctx, root, folderDetails{}, ignoreChunk)
-	}
-	if errors.Is(err, ErrUncounted) || errors.Is(err, ErrTooMany) {
+	here, err := s.read(ctx, root, true, folderDetails{}, ignoreChunk)
+	if IsFull(err) {
 		return false, nil
 	}
 	for path, e := range here.tree {
-		if !e.equalIgnoringTime(stored[path]) {
+		if !e.equal(stored[path]) {
 			return false, err
 		}
 	}
 	return err == nil, err
+}
+
+// CopySharedChunks gives each folder copies of its chunks where all folders share them, as format 4 of the
+// database has them. The caller deletes the shared ones, those under blob/data/.
+func CopySharedChunks(ctx context.Context, store storage.Store) error {
+	for entry, err := range store.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return fmt.Errorf("workspace: list the folders: %w", err)
+		}
+		t, err := decodeTree(entry.Value)
+		if err != nil {
+			continue // its owner is told at the next checkout
+		}
+		f := localFolder{key: entry.Key}
+		for hash := range t.chunkHashes() {
+			chunk, err := store.Get(ctx, chunkPrefix+"data/"+hex.EncodeToString([]byte(hash)))
+			if errors.Is(err, storage.ErrNotFound) {
+				continue // an earlier attempt has copied it
+			}
+			if err == nil {
+				_, err = store.Put(ctx, f.chunkKey(hash), chunk.Value, storage.Any)
+			}
+			if err != nil {
+				return fmt.Errorf("workspace: copy the chunks of files: %w", err)
+			}
+		}
+	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -53,7 +55,7 @@ func IsFull(err error) bool {
 
 // FreeBytes returns the number of bytes that may still be written, or an error if there are none.
 func (r *Root) FreeBytes() (int64, error) {
-	used, err := folderSize(r.root, 0)
+	used, err := folderSize(r.root)
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +75,7 @@ func (r *Root) FreeBytes() (int64, error) {
 
 // UsedBytes returns the size of the workspace in bytes. A sparse file counts with its full length,
 // and every file and folder with at least 4 KiB.
-func (r *Root) UsedBytes() (int64, error) { return folderSize(r.root, 0) }
+func (r *Root) UsedBytes() (int64, error) { return folderSize(r.root) }
 
 // SpareBytes returns the number of free bytes beyond the reserve. It is negative if less than the reserve is free.
 func (r *Root) SpareBytes() (int64, error) { return SpareBytes(r.dir, r.reserve) }
@@ -101,7 +103,7 @@ func (r *Root) reserveRoom(least, most int64) (int64, error) {
 	}
 	most = min(most, spare)
 	if !r.isCounted || r.used+most > r.quota {
-		if r.used, err = folderSize(r.root, 0); err != nil {
+		if r.used, err = folderSize(r.root); err != nil {
 			return 0, err
 		}
 		r.isCounted = true
@@ -138,54 +140,83 @@ func (b *boundedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// folderSize returns the size of a folder with all files below it. Files that vanish meanwhile do
-// not count. It deletes partial files left by processes that have ended.
-func folderSize(dir *os.Root, depth int) (sum int64, err error) {
-	if depth > maxDepth {
-		return 0, ErrUncounted
+// folderSize returns the size of a folder with all files below it. A symbolic link counts as itself, not as
+// its target, and files that vanish meanwhile do not count. It deletes partial files left by processes that
+// have ended.
+func folderSize(root *os.Root) (sum int64, err error) {
+	err = walk(root, ".", func(dir *os.Root, path string, info fs.FileInfo) (below bool, err error) {
+		switch {
+		case info.IsDir():
+			sum += minEntrySize
+			return true, checkDepth(path)
+		case !info.Mode().IsRegular() || !removeAbandoned(dir, info.Name()):
+			sum += max(info.Size(), minEntrySize)
+		}
+		return false, nil
+	})
+	return sum, err
+}
+
+// checkDepth refuses a folder that is nested too deeply for its files to be counted.
+func checkDepth(path string) error {
+	if strings.Count(path, string(filepath.Separator)) >= maxDepth {
+		return ErrUncounted
 	}
+	return nil
+}
+
+// walk visits everything below a folder, folders before what is in them if visit returns true for them. It
+// leaves out what vanishes meanwhile, and keeps at most two folders open.
+func walk(root *os.Root, from string, visit func(dir *os.Root, path string, info fs.FileInfo) (below bool, err error)) error {
+	for left := []string{from}; len(left) > 0; {
+		at := left[len(left)-1]
+		left = left[:len(left)-1]
+		err := eachEntry(root, at, func(dir *os.Root, name string) error {
+			info, err := dir.Lstat(name)
+			if err != nil {
+				return countError(err)
+			}
+			path := filepath.Join(at, name)
+			below, err := visit(dir, path, info)
+			if below {
+				left = append(left, path)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachEntry calls do with each name in a folder, which it does not read at once, because a tool may have
+// filled it.
+func eachEntry(root *os.Root, path string, do func(dir *os.Root, name string) error) (err error) {
+	dir, err := root.OpenRoot(path)
+	if err != nil {
+		return countError(err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
 	list, err := dir.Open(".")
 	if err != nil {
-		return 0, countError(err)
+		return countError(err)
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
 	for {
 		names, err := list.Readdirnames(namesPerRead)
 		for _, name := range names {
-			size, err := entrySize(dir, name, depth)
-			if err != nil {
-				return 0, err
+			if err := do(dir, name); err != nil {
+				return err
 			}
-			sum += size
 		}
 		if errors.Is(err, io.EOF) {
-			return sum, nil
+			return nil
 		}
 		if err != nil {
-			return 0, countError(err)
+			return countError(err)
 		}
 	}
-}
-
-// entrySize returns the size of a file, or of a folder with all files below it. A symbolic link
-// counts as itself, not as its target.
-func entrySize(dir *os.Root, name string, depth int) (int64, error) {
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return 0, countError(err)
-	}
-	if info.Mode().IsRegular() && removeAbandoned(dir, name) {
-		return 0, nil
-	}
-	if !info.IsDir() {
-		return max(info.Size(), minEntrySize), nil
-	}
-	below, err := dir.OpenRoot(name)
-	if err != nil {
-		return 0, countError(err)
-	}
-	sum, err := folderSize(below, depth+1)
-	return minEntrySize + sum, errors.Join(err, below.Close())
 }
 
 // countError converts an error of counting files into one for people. It returns nil for a file that

@@ -4,103 +4,79 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
-	"strings"
 
 	"oneclaw/storage"
 )
 
-// Move moves the files of one owner to another, atomically. If the other owner has files, the moved
-// files go into the named folder, with a number behind the name if that is taken. If the first owner has
-// no files, Move does nothing.
-func (s *Store) Move(ctx context.Context, from, to, folder string) error {
-	for _, owner := range []string{from, to} {
-		// Include local files that are not stored yet.
-		if err := s.Prepare(ctx, owner); err != nil {
-			return err
-		}
-		if err := s.Keep(ctx, owner); err != nil {
-			return err
+// MoveFolder moves a folder to another place. If there are files, it becomes a folder among them, with the
+// given name or a number behind that if it is taken. If the first folder is missing, MoveFolder does nothing.
+func MoveFolder(from, to, name string) error {
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// Remove the target if it is an empty folder, so that the files need no folder of their own.
+	_ = os.Remove(to)
+	if _, err := os.Stat(to); err == nil {
+		folder := filepath.Join(to, name)
+		to = folder
+		for n := 2; ; n++ {
+			if _, err := os.Lstat(to); err != nil {
+				break
+			}
+			to = fmt.Sprintf("%s-%d", folder, n)
 		}
 	}
-	for range maxAttempts {
-		again, err := s.tryMove(ctx, ownerPrefix+from, ownerPrefix+to, folder)
-		if !again {
-			return errors.Join(err, s.Prepare(ctx, from))
-		}
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("workspace: move: %w", Cause(err))
 	}
-	return fmt.Errorf("workspace: the files change too fast: %w", storage.ErrConflict)
+	return nil
 }
 
-func (s *Store) tryMove(ctx context.Context, from, to, folder string) (again bool, err error) {
-	source, err := s.getEntry(ctx, from)
+// Move moves the files of one owner to another as [MoveFolder] does, in one write. If the first owner has
+// no files, Move does nothing. Two moves in opposite directions must not run at the same time.
+func (s *Store) Move(ctx context.Context, from, to, name string) error {
+	source, target := s.owner(from), s.owner(to)
+	ctx = context.WithoutCancel(ctx)
+	for _, f := range []*localFolder{source, target} {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		err := s.prepare(ctx, f)
+		if err == nil {
+			err = s.keep(ctx, f, nil) // local files that are not stored yet
+		}
+		if err != nil {
+			return err
+		}
+	}
+	manifest, err := s.load(ctx, source)
 	if err != nil {
-		return false, err
+		return err
 	}
-	target, err := s.getEntry(ctx, to)
-	if err != nil {
-		return false, err
-	}
-	moving, err := decodeTree(source.Value)
-	if err != nil || len(moving) == 0 {
-		return false, err
-	}
-	merged, err := decodeTree(target.Value)
-	if err != nil {
-		return false, err
-	}
-	free := folder
-	for n := 2; merged.has(free); n++ {
-		free = fmt.Sprintf("%s-%d", folder, n)
-	}
-	if folder = free; len(merged) == 0 {
-		folder = ""
-	}
-	for _, path := range moving.paths() {
-		merged.add(filepath.Join(folder, path), moving[path])
-	}
-	value, err := merged.encode()
-	if err != nil {
-		return false, err
+	stored, err := decodeTree(manifest.Value)
+	if err != nil || len(stored) == 0 {
+		return err
 	}
 	empty, err := tree{}.encode()
 	if err != nil {
-		return false, err
+		return err
 	}
-	// A running sweep may read the manifest of to before this write and that of from after it.
-	if err := s.protectChunks(ctx, moving); err != nil {
-		return false, err
+	ops := []storage.Op{storage.Put(source.key, empty, source.revision)}
+	for hash := range stored.chunkHashes() {
+		ops = append(ops, storage.Delete(source.chunkKey(hash), storage.Any))
 	}
-	_, err = s.writeOps(ctx, storage.Put(to, value, target.Revision), storage.Put(from, empty, source.Revision))
-	if errors.Is(err, storage.ErrConflict) {
-		return true, nil
+	if err = MoveFolder(source.dir, target.dir, name); err == nil {
+		err = os.Mkdir(source.dir, dirMode)
 	}
-	if err != nil {
-		return false, fmt.Errorf("workspace: move %s: %w", strings.TrimPrefix(from, ownerPrefix), err)
+	if err == nil {
+		err = s.keep(ctx, target, ops)
 	}
-	return false, nil
-}
-
-func (t tree) has(path string) bool {
-	_, ok := t[path]
-	return ok
-}
-
-// protectChunks gives the chunks of a tree a new revision, so that a running sweep keeps them.
-func (s *Store) protectChunks(ctx context.Context, t tree) error {
-	var ops []storage.Op
-	for name := range t.chunkHashes() {
-		ops = append(ops, storage.Put(namePrefix+name, nil, storage.Any))
-		if len(ops) == maxBatchChunks {
-			if _, err := s.writeOps(ctx, ops...); err != nil {
-				return fmt.Errorf("workspace: %w", err)
-			}
-			ops = nil
-		}
+	if err != nil { // the next Prepare undoes what was done here
+		source.checkedOut, target.checkedOut = false, false
+		return err
 	}
-	if len(ops) == 0 {
-		return nil
-	}
-	_, err := s.writeOps(ctx, ops...)
-	return err
+	s.setDetails(source, target.revision, folderDetails{tree: tree{}})
+	return nil
 }

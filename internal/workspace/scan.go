@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,7 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -23,82 +24,56 @@ type fileStamp struct {
 	inode           uint64
 }
 
-// scanResult is the result of scanning a folder. Files have no chunks until readChunks.
+// scanResult is what is in a folder.
 type scanResult struct {
-	tree      tree
-	stamps    map[string]fileStamp
-	usedBytes int64 // counted as in folderSize
-
-	includeHidden bool
-	maxEntries    int // bound of the entries
+	tree   tree
+	stamps map[string]fileStamp
+	// special are the paths of pipes, sockets and devices, which are not stored.
+	special []string
 }
 
-// scan scans a folder. It leaves out pipes, sockets, devices, files that vanish meanwhile and, unless
-// hidden is set, names that begin with a dot.
-func (s *Store) scan(root *os.Root, hidden bool) (scanResult, error) {
-	f := scanResult{tree: tree{}, stamps: make(map[string]fileStamp), includeHidden: hidden, maxEntries: s.cfg.MaxEntries}
-	return f, f.scanDir(root, "", 0)
-}
+// putFunc takes a chunk of a file, which it must not keep.
+type putFunc func(ctx context.Context, hash string, data []byte) error
 
-func (f *scanResult) scanDir(dir *os.Root, path string, depth int) (err error) {
-	if depth > maxDepth {
-		return ErrUncounted
-	}
-	list, err := dir.Open(".")
-	if err != nil {
-		return scanError(err)
-	}
-	defer func() { err = errors.Join(err, list.Close()) }()
-	for {
-		names, err := list.Readdirnames(namesPerRead)
-		for _, name := range names {
-			if name[0] == '.' && !f.includeHidden {
-				continue
+// read reads a folder, without what vanishes meanwhile and, unless hidden is set, names that begin with a
+// dot. Files that have not changed since before keep their chunks from then; the others are read up to
+// their length, and put is called with each chunk.
+func (s *Store) read(ctx context.Context, root *os.Root, hidden bool, before folderDetails, put putFunc) (scanResult, error) {
+	r := scanResult{tree: tree{}, stamps: make(map[string]fileStamp)}
+	var used int64 // counted as in folderSize
+	err := walk(root, ".", func(dir *os.Root, path string, info fs.FileInfo) (below bool, err error) {
+		if !hidden && strings.HasPrefix(info.Name(), ".") {
+			return false, nil
+		}
+		if len(r.tree)+len(r.special) >= s.cfg.MaxEntries {
+			return false, ErrTooMany
+		}
+		used += minEntrySize
+		switch info.Mode().Type() {
+		case fs.ModeDir:
+			r.tree[path] = entry{Dir: true}
+			return true, checkDepth(path)
+		case fs.ModeSymlink:
+			if to, err := dir.Readlink(info.Name()); err == nil && to != "" {
+				r.tree[path] = entry{Link: []byte(to)}
 			}
-			if err := f.addEntry(dir, name, filepath.Join(path, name), depth); err != nil {
-				return err
-			}
+		case 0:
+			// Make the file readable and writable for the bot.
+			r.tree[path] = entry{Mode: info.Mode().Perm() | 0o600, ModTime: info.ModTime().UnixNano(), Size: info.Size()}
+			r.stamps[path] = stampOf(info)
+			used += max(info.Size()-minEntrySize, 0)
+		default:
+			r.special = append(r.special, path)
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return scanError(err)
-		}
+		return false, nil
+	})
+	if err == nil && used > s.cfg.Quota {
+		err = ErrFull
 	}
-}
-
-func (f *scanResult) addEntry(dir *os.Root, name, path string, depth int) error {
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return scanError(err)
+	if err == nil {
+		err = r.readChunks(ctx, root, before, put)
 	}
-	if len(f.tree) >= f.maxEntries {
-		return ErrTooMany
-	}
-	switch info.Mode().Type() {
-	case fs.ModeDir:
-		below, err := dir.OpenRoot(name)
-		if err != nil {
-			return scanError(err)
-		}
-		f.tree[path] = entry{Dir: true}
-		f.usedBytes += minEntrySize
-		return errors.Join(f.scanDir(below, path, depth+1), below.Close())
-	case fs.ModeSymlink:
-		to, err := dir.Readlink(name)
-		if err != nil || to == "" {
-			return scanError(err)
-		}
-		f.tree[path] = entry{Link: []byte(to)}
-		f.usedBytes += minEntrySize
-	case 0:
-		// Make the file readable and writable for the bot.
-		f.tree[path] = entry{Mode: info.Mode().Perm() | 0o600, ModTime: info.ModTime().UnixNano(), Size: info.Size()}
-		f.stamps[path] = stampOf(info)
-		f.usedBytes += max(info.Size(), minEntrySize)
-	}
-	return nil
+	return r, err
 }
 
 func stampOf(info fs.FileInfo) fileStamp {
@@ -109,79 +84,62 @@ func stampOf(info fs.FileInfo) fileStamp {
 	return s
 }
 
-// scanError converts an error. It returns nil for a file that vanished or changed its type meanwhile.
-func scanError(err error) error {
-	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL):
-		return nil
-	case errors.Is(err, fs.ErrPermission):
-		return ErrUncounted
-	}
-	return fmt.Errorf("workspace: scan the files: %w", Cause(err))
-}
-
-// readChunks completes the files of a scan. Unchanged files keep their chunks from before; the others
-// are read, up to the scanned length, and put is called with each chunk. A file that may still be
-// changing is read again the next time.
-func (f *scanResult) readChunks(ctx context.Context, root *os.Root, before folderDetails, put func(ctx context.Context, hash [sha256.Size]byte, data []byte) error) error {
+// readChunks completes the files. One that may still be changing is read again the next time.
+func (r *scanResult) readChunks(ctx context.Context, root *os.Root, before folderDetails, put putFunc) error {
 	var buffer []byte // only as large as needed, because many folders may be read at once
-	for path, look := range f.stamps {
-		e := f.tree[path]
+	for path, look := range r.stamps {
+		e := r.tree[path]
 		if old, ok := before.tree[path]; ok && before.stamps[path] == look && old.Size == e.Size {
 			e.Chunks = old.Chunks
-			f.tree[path] = e
+			r.tree[path] = e
 			continue
 		}
 		// The clock of the disk may not distinguish a change made now from the last one.
 		if time.Since(time.Unix(0, look.changedAt)) < clockTick {
-			delete(f.stamps, path)
+			delete(r.stamps, path)
 		}
 		if need := min(e.Size, ChunkSize); int64(len(buffer)) < need {
 			buffer = make([]byte, need)
 		}
-		size, chunks, err := readFile(ctx, root, path, e.Size, buffer, put)
-		if errors.Is(err, fs.ErrNotExist) {
-			delete(f.tree, path)
-			continue
-		}
-		if err != nil {
+		err := e.readFile(ctx, root, path, buffer, put)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			delete(r.tree, path)
+		case err != nil:
 			return err
+		default:
+			r.tree[path] = e
 		}
-		e.Size, e.Chunks = size, chunks
-		f.tree[path] = e
 	}
 	return nil
 }
 
-// readFile reads a file up to most bytes. For a file whose type has changed it returns fs.ErrNotExist.
-func readFile(ctx context.Context, root *os.Root, path string, most int64, buffer []byte, put func(context.Context, [sha256.Size]byte, []byte) error) (size int64, chunks []byte, err error) {
+// readFile reads a file up to its size, and sets the size and the chunks to what it has read. For a file
+// whose type has changed it returns fs.ErrNotExist.
+func (e *entry) readFile(ctx context.Context, root *os.Root, path string, buffer []byte, put putFunc) (err error) {
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		if scanError(err) == nil || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
-			return 0, nil, fs.ErrNotExist
-		}
-		return 0, nil, scanError(err)
+		return cmp.Or(countError(err), fs.ErrNotExist)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return 0, nil, errors.Join(err, fs.ErrNotExist)
+		return errors.Join(err, fs.ErrNotExist)
 	}
-	from := io.LimitReader(file, most)
-	for most > 0 {
-		n, err := io.ReadFull(from, buffer)
-		if n > 0 {
-			hash := sha256.Sum256(buffer[:n])
-			if err := put(ctx, hash, buffer[:n]); err != nil {
-				return 0, nil, err
-			}
-			size, chunks = size+int64(n), append(chunks, hash[:]...)
+	from := io.LimitReader(file, e.Size)
+	e.Size, e.Chunks = 0, nil
+	for err == nil {
+		var n int
+		if n, err = io.ReadFull(from, buffer); n == 0 {
+			break
 		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return size, chunks, nil
-		case err != nil:
-			return 0, nil, fmt.Errorf("workspace: read a file: %w", Cause(err))
+		hash := sha256.Sum256(buffer[:n])
+		e.Size, e.Chunks = e.Size+int64(n), append(e.Chunks, hash[:]...)
+		if err := put(ctx, string(hash[:]), buffer[:n]); err != nil {
+			return err
 		}
 	}
-	return 0, nil, nil
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("workspace: read a file: %w", Cause(err))
+	}
+	return nil
 }

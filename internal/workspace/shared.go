@@ -63,12 +63,13 @@ func (d *SharedFolder) Sync(ctx context.Context) (err error) {
 }
 
 func (d *SharedFolder) trySync(ctx context.Context, root *os.Root) (again bool, err error) {
+	s, f := d.store, d.local
 	base, err := d.lastSynced()
 	if err != nil {
 		return false, err
 	}
 	synced := base.tree
-	value, err := d.store.getEntry(ctx, d.local.key)
+	value, err := s.getEntry(ctx, f.key)
 	if err != nil {
 		return false, err
 	}
@@ -79,48 +80,31 @@ func (d *SharedFolder) trySync(ctx context.Context, root *os.Root) (again bool, 
 	if err != nil {
 		return false, err
 	}
-	w, err := d.store.newChunkWriter(ctx, stored)
+	f.revision = value.Revision
+	u := s.newUpload(f, stored)
+	here, err := s.read(ctx, root, false, base, u.put)
 	if err != nil {
-		return false, err
-	}
-	here, err := d.readChanges(ctx, root, base, w)
-	if err != nil {
-		return false, err
+		return errors.Is(err, storage.ErrConflict), err
 	}
 	merged, lost := mergeTrees(base.tree, here.tree, stored)
-	d.local.revision = value.Revision
-	if !merged.equalIgnoringTimes(stored) {
-		d.local.triedHashes = nil // earlier writes do not matter here
-		again, err := d.store.commitManifest(ctx, d.local, w, merged, nil)
-		if again || err != nil {
-			return again || errors.Is(err, storage.ErrConflict), err
+	if !merged.equal(u.stored) {
+		if err := u.write(ctx, merged, nil); err != nil {
+			return errors.Is(err, storage.ErrConflict), err
 		}
 	}
-	if !merged.equalIgnoringTimes(here.tree) {
-		if err := d.store.applyTree(ctx, root, d.local.dir, here, merged); err != nil {
+	if !merged.equal(here.tree) {
+		if err := s.applyTree(ctx, root, f, here, merged); err != nil {
 			return errors.Is(err, errChunkDeleted), err
 		}
 	}
 	if err := d.recordSynced(synced, merged); err != nil {
 		return false, err
 	}
-	d.store.setDetails(d.local, d.local.revision, folderDetails{merged, here.stamps})
+	s.setDetails(f, f.revision, folderDetails{merged, here.stamps})
 	if len(lost) > 0 {
 		return false, &LostError{lost}
 	}
 	return false, nil
-}
-
-// readChanges scans the folder, and writes new chunks to w.
-func (d *SharedFolder) readChanges(ctx context.Context, root *os.Root, base folderDetails, w *chunkWriter) (scanResult, error) {
-	here, err := d.store.scan(root, false)
-	if err == nil && here.usedBytes > d.store.cfg.Quota {
-		err = ErrFull
-	}
-	if err == nil {
-		err = here.readChunks(ctx, root, base, w.putChunk)
-	}
-	return here, err
 }
 
 // markerPath returns the path of the file that records the last synchronized state.

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,12 +23,7 @@ const (
 	prefix       = "files/"
 	ownerPrefix  = prefix + "owner/"
 	folderPrefix = prefix + "folder/"
-	// A chunk has two keys: one for its data, and one without data, so that chunks can be listed
-	// without reading them. Both are written and deleted together.
-	namePrefix = "blob/name/"
-	dataPrefix = "blob/data/"
-	// sweepKey changes with each sweep; see [Store.Sweep].
-	sweepKey = "blob/sweep"
+	chunkPrefix  = "blob/"
 )
 
 const (
@@ -40,6 +38,8 @@ const (
 	// maxCachedFolders bounds the folders whose file stamps are cached. In other folders all files are
 	// read at the next change.
 	maxCachedFolders = 256
+	// maxAttempts bounds the attempts to read what others change meanwhile.
+	maxAttempts = 5
 )
 
 // StoreConfig configures a [Store].
@@ -59,25 +59,19 @@ type StoreConfig struct {
 // Store keeps folders in the store that several replicas share: workspaces, skills and user
 // tools. It may be used concurrently and starts no goroutine.
 //
-// A folder is stored as a manifest, one value of the store, that lists each file with its chunks. A
-// chunk has at most [ChunkSize] bytes. Its key is its SHA-256 hash, so that equal chunks are stored
-// once. Tools use a folder on the local disk: [Store.Prepare] checks out the stored files, and
-// [Store.Keep] stores the changes. If two replicas change the files of one owner, the
-// compare-and-set of the manifest lets one replica win with all its files. The other gets
-// [storage.ErrConflict] and starts over from these files.
-//
-// The store is authoritative. If a process ends between a change and its Keep, the next Prepare
-// undoes the change.
+// A folder is stored as a manifest, one value of the store, that lists each file with its chunks, and
+// as chunks of at most [ChunkSize] bytes under their SHA-256 hashes. One write, conditional on the
+// manifest's revision, replaces the manifest, adds new chunks and deletes those that no file has any
+// more. What is too large for it is written before, with manifests that list these chunks beside the
+// files. So a manifest always lists all chunks of its folder, wherever a write breaks off, and of two
+// replicas that change a folder one wins with all its files.
 type Store struct {
 	cfg StoreConfig
 	log *slog.Logger
 
-	mu      sync.Mutex // guards the next two fields
+	mu      sync.Mutex // guards the fields below
 	folders map[string]*localFolder
 	details *cache.Cache[string, folderDetails]
-
-	sweepMu   sync.Mutex // guards the next field
-	sweptUpTo string     // key of the last chunk that the last sweep checked
 }
 
 // NewStore makes a store.
@@ -98,9 +92,8 @@ type localFolder struct {
 	// checkedOut is set if the folder has the files of the revision, and possibly local changes.
 	checkedOut bool
 	revision   storage.Revision
-	// triedHashes are the hashes of the manifests whose writes were attempted, with or without success,
-	// since the folder last matched the store.
-	triedHashes map[[sha256.Size]byte]bool
+	// tried is the hash of the manifest in the last write since the folder matched the store.
+	tried [sha256.Size]byte
 }
 
 // folderDetails are the content of a folder at its revision, with the stamps of its files when they
@@ -125,27 +118,35 @@ func (s *Store) folderAt(key, dir string) *localFolder {
 	return f
 }
 
+// chunksOf returns the prefix of the chunks' keys of the folder with a manifest's key.
+func chunksOf(key string) string {
+	kind, name, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
+	return chunkPrefix + kind + "/" + url.PathEscape(name) + "/"
+}
+
+func (f *localFolder) chunkKey(hash string) string {
+	return chunksOf(f.key) + hex.EncodeToString([]byte(hash))
+}
+
 // setDetails records the revision and content of a folder that matches the store.
 func (s *Store) setDetails(f *localFolder, rev storage.Revision, d folderDetails) {
-	f.checkedOut, f.revision, f.triedHashes = true, rev, nil
+	f.checkedOut, f.revision, f.tried = true, rev, [sha256.Size]byte{}
 	s.details.Put(f.key, d, cache.Forever)
 }
 
-// currentDetails returns the content of a folder at its revision, from the cache or the store.
-func (s *Store) currentDetails(ctx context.Context, f *localFolder) (folderDetails, error) {
-	if d, ok := s.details.Get(f.key); ok {
-		return d, nil
-	}
+// load reads the manifest of a folder. If it is not that of the folder's revision, nor that of a write of
+// this process that succeeded although it returned an error, the error is [storage.ErrConflict].
+func (s *Store) load(ctx context.Context, f *localFolder) (storage.Entry, error) {
 	entry, err := s.getEntry(ctx, f.key)
-	if err != nil {
-		return folderDetails{}, err
-	}
-	if entry.Revision != f.revision {
+	switch {
+	case err != nil, f.checkedOut && entry.Revision == f.revision:
+	case f.checkedOut && entry.Revision != storage.Absent && sha256.Sum256(entry.Value) == f.tried:
+		f.revision = entry.Revision
+	default:
 		f.checkedOut = false
-		return folderDetails{}, fmt.Errorf("workspace: another process has changed the files: %w", storage.ErrConflict)
+		err = fmt.Errorf("workspace: another process has changed the files: %w", storage.ErrConflict)
 	}
-	t, err := decodeTree(entry.Value)
-	return folderDetails{tree: t}, err
+	return entry, err
 }
 
 // getEntry reads a key. It returns the zero value if the key does not exist.
@@ -160,10 +161,4 @@ func (s *Store) getEntry(ctx context.Context, key string) (storage.Entry, error)
 		return storage.Entry{}, fmt.Errorf("workspace: read %s: %w", filepath.Base(key), err)
 	}
 	return entry, nil
-}
-
-func (s *Store) writeOps(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return s.cfg.Store.Write(ctx, ops...)
 }

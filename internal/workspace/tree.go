@@ -3,7 +3,6 @@ package workspace
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,9 @@ import (
 // tree is the content of a folder by path: files, folders and symbolic links. A path can have any
 // bytes that the operating system accepts.
 type tree map[string]entry
+
+// looseChunks is the path of an entry that lists chunks that no file has, so that they are not forgotten.
+const looseChunks = ""
 
 // entry is a file, folder or symbolic link. An empty file has no chunks.
 type entry struct {
@@ -42,8 +44,8 @@ func (e entry) fileType() fs.FileMode {
 	return 0
 }
 
-// equalIgnoringTime reports whether two entries are equal except for their times.
-func (e entry) equalIgnoringTime(o entry) bool {
+// equal reports whether two entries are equal except for their times.
+func (e entry) equal(o entry) bool {
 	return e.fileType() == o.fileType() && e.Mode == o.Mode && e.Size == o.Size && bytes.Equal(e.Chunks, o.Chunks) && bytes.Equal(e.Link, o.Link)
 }
 
@@ -51,7 +53,7 @@ func (e entry) equalIgnoringTime(o entry) bool {
 func (e entry) hashes() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for chunk := range slices.Chunk(e.Chunks, sha256.Size) {
-			if !yield(hex.EncodeToString(chunk)) {
+			if !yield(string(chunk)) {
 				return
 			}
 		}
@@ -62,21 +64,17 @@ func (e entry) hashes() iter.Seq[string] {
 func (t tree) chunkHashes() map[string]bool {
 	all := make(map[string]bool)
 	for _, e := range t {
-		for name := range e.hashes() {
-			all[name] = true
+		for hash := range e.hashes() {
+			all[hash] = true
 		}
 	}
 	return all
 }
 
-func (t tree) equal(o tree) bool {
-	return maps.EqualFunc(t, o, func(a, b entry) bool { return a.equalIgnoringTime(b) && a.ModTime == b.ModTime })
-}
+// equal reports whether two trees are equal except for their times.
+func (t tree) equal(o tree) bool { return maps.EqualFunc(t, o, entry.equal) }
 
-// equalIgnoringTimes reports whether two trees are equal except for their times.
-func (t tree) equalIgnoringTimes(o tree) bool { return maps.EqualFunc(t, o, entry.equalIgnoringTime) }
-
-// paths returns the paths in a tree, folders before their content.
+// paths returns the paths in a tree, also that of [looseChunks], folders before their content.
 func (t tree) paths() []string { return slices.Sorted(maps.Keys(t)) }
 
 // manifestLine is an entry as it is stored in a manifest.
@@ -116,6 +114,10 @@ func decodeTree(data []byte) (tree, error) {
 	}
 	for _, l := range lines {
 		path := string(l.Path)
+		if path == looseChunks && len(l.Chunks) > 0 && len(l.Chunks)%sha256.Size == 0 {
+			t[path] = entry{Chunks: l.Chunks}
+			continue
+		}
 		if path != filepath.Clean(path) || path == "." || !filepath.IsLocal(path) || strings.ContainsRune(path, 0) ||
 			int64(len(l.Chunks)) != (l.Size+ChunkSize-1)/ChunkSize*sha256.Size || l.Mode != l.Mode.Perm() {
 			return nil, fmt.Errorf("%w: entry %q", errManifest, path)
@@ -136,17 +138,18 @@ func mergeTrees(base, here, stored tree) (merged tree, lost []string) {
 	merged = tree{}
 	all := maps.Clone(here)
 	maps.Copy(all, stored)
+	delete(all, looseChunks)
 	for _, path := range all.paths() {
 		b, inBase := base[path]
 		h, isHere := here[path]
 		s, isStored := stored[path]
-		changedHere := isHere != inBase || !h.equalIgnoringTime(b)
-		changedThere := isStored != inBase || !s.equalIgnoringTime(b)
+		changedHere := isHere != inBase || !h.equal(b)
+		changedThere := isStored != inBase || !s.equal(b)
 		take, is := s, isStored
 		switch {
 		case changedHere && !changedThere:
 			take, is = h, isHere
-		case changedHere && (isHere != isStored || !h.equalIgnoringTime(s)):
+		case changedHere && (isHere != isStored || !h.equal(s)):
 			lost = append(lost, path)
 		}
 		if is {

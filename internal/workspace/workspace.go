@@ -6,7 +6,17 @@
 // A workspace has a quota, and leaves a reserve of the disk for the bot itself. Concurrent writes
 // can exceed both by the size of the writes.
 //
-// If several replicas share a store, a [Store] keeps workspaces, skills and user tools in it.
+// If several replicas share a store, a [Store] keeps workspaces, skills and user tools in it. Then a person
+// may rely on this:
+//   - A turn finds the files as the last turn left them, on whichever replica it runs: the folder is checked
+//     out before it is used.
+//   - What a result says was done to files is stored before the result, in a write that fails if the job
+//     has been taken over. A crash undoes only changes of which no result is stored.
+//   - Files are stored whole or not at all. Of two replicas that change the files of one owner, the first
+//     counts, and the other starts over from its files.
+//   - The quota holds for what is stored, and what a file had is gone from the store with it.
+//   - Skills and user tools are the same on all replicas within seconds. If a file was changed on two, the
+//     first change counts, and a line in the log names the file.
 package workspace
 
 import (
@@ -288,21 +298,38 @@ func isEscapeError(err error) bool {
 // RemoveAll deletes a folder with all its files. Unlike [os.RemoveAll], it also deletes those in folders
 // that a tool has closed to the bot's user.
 func RemoveAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if err := os.Chmod(dir, dirMode); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(removeStale(root, "", nil, true), root.Close()); err != nil {
-		return err
+	return errors.Join(remove(root, filepath.Base(dir)), root.Close())
+}
+
+// remove deletes a file, or a folder with all its files, as [RemoveAll] does.
+func remove(root *os.Root, path string) error {
+	err := root.RemoveAll(path)
+	if errors.Is(err, fs.ErrPermission) {
+		if err = root.Chmod(path, dirMode); err == nil {
+			err = openFolders(root, path)
+		}
+		if err == nil {
+			err = root.RemoveAll(path)
+		}
 	}
-	return os.Remove(dir)
+	return err
+}
+
+// openFolders opens all folders below one to the bot's user.
+func openFolders(root *os.Root, path string) error {
+	return walk(root, path, func(dir *os.Root, _ string, info fs.FileInfo) (bool, error) {
+		if !info.IsDir() {
+			return false, nil
+		}
+		return true, dir.Chmod(info.Name(), dirMode)
+	})
 }
 
 // OwnerDir returns the folder with the files of an owner in a data directory.
