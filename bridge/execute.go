@@ -69,17 +69,26 @@ func (e *executor) runAttempts(work, ctx context.Context, j *queue.Run, t *attem
 		wait, turn, told := pauses.Next(0), j.HasSlot, t.reported
 		e.queue.ReleaseSlot(j)
 		if e.handleFailure(ctx, j, t, err, wait) {
+			e.endTrace(j)
 			return
 		}
 		if !told && t.reported {
 			continue // the answer now is a failure notice
 		}
 		if e.pause(ctx, wait) != nil {
+			e.endTrace(j)
 			return
 		}
 		if turn {
 			e.queue.AwaitSlot(ctx, j)
 		}
+	}
+}
+
+// endTrace ends the trace of a run that has not closed its job.
+func (e *executor) endTrace(j *queue.Run) {
+	if e.tracer != nil {
+		e.tracer.End(j)
 	}
 }
 

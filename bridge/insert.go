@@ -28,7 +28,6 @@ type inserter struct {
 	sender    *outbox.Sender
 	suspender *suspender
 	claimer   *claimer
-	tracer    queue.Tracer // nil for none
 	redact    func(text string) string
 	now       func() time.Time
 	log       *slog.Logger
@@ -73,9 +72,6 @@ func (i *inserter) newJob(m chats.Message, token string) *queue.Run {
 	}
 	j := &queue.Run{Job: queue.Job{Message: m, State: receipts.Open, Accepted: i.now(), LeaseToken: token, Unclaimed: token == "", Unstarted: true}}
 	j.Args, j.Work = i.workers.newData(m.Kind)
-	if i.tracer != nil {
-		i.tracer.Begin(j)
-	}
 	return j
 }
 

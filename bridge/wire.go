@@ -119,7 +119,7 @@ func (b *Bridge) fillIntake() {
 	cfg := b.cfg
 	*b.inserter = inserter{
 		platforms: b.platforms, workers: b.workers, leases: b.leases, jobs: b.jobs, queue: b.queue, sender: b.sender, suspender: b.suspender,
-		claimer: b.claimer, tracer: cfg.Hooks.Tracer, redact: cfg.Redact, now: cfg.Now, log: b.log,
+		claimer: b.claimer, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.intake = intake{
 		workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, suspender: b.suspender,

@@ -77,9 +77,6 @@ func (s *Sender) Prepare(j *queue.Run, answer string, recorded bool) {
 	}
 	d.Parts = parts
 	j.RecordProgress()
-	if !j.Trace.TurnStarted.IsZero() {
-		j.Trace.AnsweredAt = s.cfg.Now()
-	}
 }
 
 // delayText returns the notice about the delay of a message; empty if it was not delayed.

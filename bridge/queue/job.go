@@ -54,10 +54,8 @@ type Job struct {
 	OwnLength int `json:"own_length,omitempty"`
 	// Resumes counts the restarts after which the job was continued, Stall the latest ones without
 	// progress.
-	Resumes int   `json:"resumes,omitempty"`
-	Stall   Stall `json:"vain,omitzero"`
-	// Trace is the state of the job's trace.
-	Trace    Trace     `json:"trace,omitzero"`
+	Resumes  int       `json:"resumes,omitempty"`
+	Stall    Stall     `json:"vain,omitzero"`
 	Accepted time.Time `json:"accepted"`
 	Closed   time.Time `json:"closed,omitzero"`
 

@@ -55,29 +55,35 @@ func named(spans []collector.Span) map[string]int {
 }
 
 // check waits for the answer to one message to be told of, and fails unless several lives of
-// the program have told one tree with spans of these names, which say nothing of who wrote what.
+// the program have told of one job with spans of these names, which say nothing of who wrote what. The
+// last one's are a tree.
 func (r *received) check(who int64, want map[string]int) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
 	spans, ok := r.collector.Await(ctx.Done(), func(spans []collector.Span) bool { return named(spans)["message"] > 0 })
-	if err := collector.CheckTrees(spans); err != nil || !ok {
-		r.t.Errorf("received: %v, %v", ok, err)
-	}
-	traces, lives, counts := make(map[string]bool), make(map[string]bool), named(spans)
+	jobs, byLife, counts := make(map[string]bool), make(map[string][]collector.Span), named(spans)
 	user := regexp.MustCompile(fmt.Sprintf(`\b%d\b`, who)) // durations and counts may hold these digits
+	last := ""
 	for _, s := range spans {
-		traces[s.TraceID], lives[s.Resource["service.instance.id"]] = true, true
+		life := s.Resource["service.instance.id"]
+		jobs[s.Attributes["oneclaw.job"]], byLife[life] = true, append(byLife[life], s)
+		if s.Name == "message" {
+			last = life
+		}
 		if text := fmt.Sprint(s.Name, s.Attributes); user.MatchString(text) || strings.Contains(text, "secret") {
 			r.t.Errorf("a span says more than it may: %s", text)
 		}
+	}
+	if err := collector.CheckTrees(byLife[last]); err != nil || !ok {
+		r.t.Errorf("received: %v, %v", ok, err)
 	}
 	for name, n := range want {
 		if counts[name] != n {
 			r.t.Errorf("%d spans %q, want %d; all: %v", counts[name], name, n, counts)
 		}
 	}
-	if len(traces) != 1 || len(lives) < 2 {
-		r.t.Errorf("%d traces of %d lives", len(traces), len(lives))
+	if len(jobs) != 1 || len(byLife) < 2 {
+		r.t.Errorf("%d jobs of %d lives", len(jobs), len(byLife))
 	}
 }

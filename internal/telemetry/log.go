@@ -35,7 +35,7 @@ func (h *traceHandler) Handle(ctx context.Context, line slog.Record) error {
 
 func (h *traceHandler) spanContext(ctx context.Context, line slog.Record) trace.SpanContext {
 	if r, ok := ctx.Value(spansKey{}).(jobSpans); ok {
-		return r.turn
+		return r.turn.SpanContext()
 	}
 	job := h.job
 	line.Attrs(func(a slog.Attr) bool {
@@ -47,8 +47,11 @@ func (h *traceHandler) spanContext(ctx context.Context, line slog.Record) trace.
 	if job == "" {
 		return trace.SpanContext{}
 	}
-	r, _ := h.tracer.spansByJob.Get(job)
-	return r.message
+	r, ok := h.tracer.spansByJob.Get(job)
+	if !ok {
+		return trace.SpanContext{}
+	}
+	return r.message.SpanContext()
 }
 
 // jobKey is the attribute with the key of a job.

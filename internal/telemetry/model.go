@@ -76,7 +76,7 @@ func (m *tracedModel) Complete(ctx context.Context, req agent.Request, onDelta f
 	if m.tracer.cfg.IncludeTexts {
 		about = append(about, m.tracer.messageAttributes(req, reply, err == nil)...)
 	}
-	m.tracer.recordLeaf(r.turn, "chat "+m.name, trace.SpanKindClient, began, m.tracer.cfg.Now(), append(about, errorType(failureType(ctx, err))...)...)
+	m.tracer.record(r, r.turn, "chat "+m.name, trace.SpanKindClient, began, m.tracer.cfg.Now(), append(about, errorType(failureType(ctx, err))...)...)
 	return reply, err
 }
 

@@ -2,9 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strings"
 	"sync"
@@ -22,23 +19,11 @@ import (
 	"oneclaw/internal/cache"
 )
 
-// jobSpans are the spans of a job that have children: the message, and its turn.
-type jobSpans struct{ message, turn trace.SpanContext }
-
-// spansOf returns the spans of a job; false if the job is not traced or not sampled.
-func (t *Tracer) spansOf(j *queue.Run) (jobSpans, bool) {
-	fields := strings.Split(j.Trace.Parent, "-")
-	if len(fields) != 4 || fields[3] != "01" {
-		return jobSpans{}, false
-	}
-	id, bad := trace.TraceIDFromHex(fields[1])
-	span, worse := trace.SpanIDFromHex(fields[2])
-	if bad != nil || worse != nil {
-		return jobSpans{}, false
-	}
-	message := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
-	turn := sha256.Sum256([]byte("turn of " + fields[1] + fields[2]))
-	return jobSpans{message, message.WithSpanID(trace.SpanID(turn[:8]))}, true
+// jobSpans are the spans of a run that have children: the run, and its turn, which is the run itself if it has
+// none. They are in memory alone. All spans of all runs of a job have its id.
+type jobSpans struct {
+	job           attribute.KeyValue
+	message, turn trace.Span
 }
 
 // QueueTracer returns the tracer for the bridge; nil if there is none.
@@ -49,47 +34,55 @@ func (t *Tracer) QueueTracer() queue.Tracer {
 	return t
 }
 
-// isTraced reports whether a job is traced: messages, tasks and their results are, internal work is not.
-func isTraced(j *queue.Run) bool { return receipts.IsUserMessage(j.Message) }
-
-// Begin implements [queue.Tracer]. The ids are derived from the job, so that
-// they survive even if an older program rewrites its record without them.
-func (t *Tracer) Begin(j *queue.Run) {
-	if !isTraced(j) || j.Trace.Parent != "" {
-		return
-	}
-	sum := sha256.Sum256([]byte("trace of " + j.Key() + " " + j.Accepted.UTC().Format(time.RFC3339Nano)))
-	c := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(sum[:16]), SpanID: trace.SpanID(sum[16:24])})
-	_, drawn := t.tracer.Start(withIDs(context.Background(), c), "message") // asks the sampler and is never ended
-	flags := "00"
-	if drawn.SpanContext().IsSampled() {
-		flags = "01"
-	}
-	j.Trace.Parent = "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-" + flags
+// spansOf returns the spans of a job's run; false if the job is not traced or not sampled.
+func (t *Tracer) spansOf(j *queue.Run) (jobSpans, bool) {
+	r, ok := t.spansByJob.Get(j.Key())
+	return r, ok && r.message.IsRecording()
 }
 
-// StartRun implements [queue.Tracer].
+// StartRun implements [queue.Tracer]. Messages, tasks and their results are traced, internal work is not.
 func (t *Tracer) StartRun(ctx context.Context, j *queue.Run) context.Context {
-	t.Begin(j)
-	r, ok := t.spansOf(j)
-	if !ok {
+	if !receipts.IsUserMessage(j.Message) {
 		return ctx
 	}
-	now, since := t.cfg.Now(), j.WaitingSince
-	switch first := j.Trace.TurnStarted.IsZero() && outbox.DeliveryOf(j).Parts == nil; {
-	case first && !since.IsZero():
-		t.recordLeaf(r.message, "accept", trace.SpanKindInternal, j.Accepted, since)
-		t.recordLeaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "queue"))
-	case first:
-		t.recordLeaf(r.message, "wait", trace.SpanKindInternal, j.Accepted, now, attribute.String("oneclaw.wait.for", "queue"))
-	case !since.IsZero():
-		t.recordLeaf(r.message, "wait", trace.SpanKindInternal, since, now, attribute.String("oneclaw.wait.for", "approval"))
+	now, since, reason := t.cfg.Now(), j.WaitingSince, "queue"
+	began := now // after a restart it is not known since when the job waits
+	switch {
+	case j.State == receipts.Waiting && !since.IsZero():
+		began, reason = since, "approval"
+	case !j.Found:
+		began = j.Accepted
 	}
-	if j.HasSlot && j.Trace.TurnStarted.IsZero() {
-		j.Trace.TurnStarted = now
+	// With the time, because ids of chats alone could be guessed.
+	r := jobSpans{job: attribute.String("oneclaw.job", queue.Hash(j.Key(), j.Accepted.UTC().Format(time.RFC3339Nano)))}
+	r.message = t.start(r, nil, runName(j), trace.SpanKindServer, began)
+	if !r.message.IsRecording() {
+		return ctx
+	}
+	if began == j.Accepted && !since.IsZero() {
+		t.record(r, r.message, "accept", trace.SpanKindInternal, began, since)
+		began = since
+	}
+	if began != now {
+		t.record(r, r.message, "wait", trace.SpanKindInternal, began, now, attribute.String("oneclaw.wait.for", reason))
+	}
+	r.turn = r.message
+	if j.HasSlot {
+		r.turn = t.start(r, r.message, "invoke_agent oneclaw", trace.SpanKindInternal, now,
+			attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", "oneclaw"))
 	}
 	t.spansByJob.Put(j.Key(), r, cache.Forever)
 	return context.WithValue(ctx, spansKey{}, r)
+}
+
+func runName(j *queue.Run) string {
+	switch {
+	case j.Message.Kind == receipts.KindResult, receipts.IsTask(j.Message):
+		return string(j.Message.Kind)
+	case strings.HasPrefix(strings.TrimSpace(j.Message.Text), "/"):
+		return "command"
+	}
+	return "message"
 }
 
 // WrapObserver implements [queue.Tracer].
@@ -138,7 +131,7 @@ func (t *Tracer) recordTool(r jobSpans, e *agent.ToolEvent, began time.Time) {
 	if e.Status == agent.StatusError {
 		failure = "tool_error"
 	}
-	t.recordLeaf(r.turn, "execute_tool "+name, kind, began, t.cfg.Now(), append(about, errorType(failure)...)...)
+	t.record(r, r.turn, "execute_tool "+name, kind, began, t.cfg.Now(), append(about, errorType(failure)...)...)
 }
 
 // StartSend implements [queue.Tracer].
@@ -148,12 +141,15 @@ func (t *Tracer) StartSend(j *queue.Run, p *receipts.Part) func(error) {
 		return func(error) {}
 	}
 	began := t.cfg.Now()
+	if r.turn != r.message {
+		r.turn.End(trace.WithTimestamp(began)) // the answer is ready
+	}
 	about := []attribute.KeyValue{
 		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.part.file", p.File != nil),
 		attribute.Bool("oneclaw.part.edit", p.ReplacesID != ""),
 	}
 	return func(err error) {
-		t.recordLeaf(r.message, "deliver", trace.SpanKindClient, began, t.cfg.Now(), append(about, errorType(sendFailure(err))...)...)
+		t.record(r, r.message, "deliver", trace.SpanKindClient, began, t.cfg.Now(), append(about, errorType(sendFailure(err))...)...)
 	}
 }
 
@@ -175,35 +171,13 @@ func sendFailure(err error) string {
 
 // End implements [queue.Tracer].
 func (t *Tracer) End(j *queue.Run) {
-	t.Begin(j)
 	r, ok := t.spansOf(j)
 	if !ok {
 		return
 	}
-	command := strings.HasPrefix(strings.TrimSpace(j.Message.Text), "/")
-	turn := j.Trace.TurnStarted
-	if turn.IsZero() && j.Found && !command {
-		turn = j.Closed // an earlier process may have begun the turn and recorded calls
-	}
-	if !turn.IsZero() {
-		ended := j.Trace.AnsweredAt
-		if ended.IsZero() {
-			ended = j.Closed
-		}
-		t.recordSpan(withIDs(trace.ContextWithSpanContext(context.Background(), r.message), r.turn), "invoke_agent oneclaw", trace.SpanKindInternal, turn, ended,
-			attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", "oneclaw"),
-			attribute.Int("oneclaw.resumes", j.Resumes), attribute.Int("oneclaw.joined", len(j.Joined)))
-	}
-	name := "message"
-	switch {
-	case j.Message.Kind == receipts.KindResult, receipts.IsTask(j.Message):
-		name = string(j.Message.Kind)
-	case command:
-		name = "command"
-	}
-	about := []attribute.KeyValue{
-		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.direct", j.Message.Direct),
-		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(outbox.DeliveryOf(j).Parts)),
+	now := trace.WithTimestamp(t.cfg.Now())
+	if r.turn != r.message {
+		r.turn.End(now)
 	}
 	failure := ""
 	if j.State == receipts.Failed {
@@ -211,28 +185,38 @@ func (t *Tracer) End(j *queue.Run) {
 	}
 	if j.Incident != "" {
 		failure = "incident"
-		about = append(about, attribute.String("oneclaw.incident", j.Incident))
+		r.message.SetAttributes(attribute.String("oneclaw.incident", j.Incident))
 	}
-	t.recordSpan(withIDs(context.Background(), r.message), name, trace.SpanKindServer, j.Accepted, j.Closed, append(about, errorType(failure)...)...)
+	setAttributes(r.message, append(errorType(failure),
+		attribute.String("oneclaw.platform", j.Message.Chat.Platform), attribute.Bool("oneclaw.direct", j.Message.Direct),
+		attribute.String("oneclaw.state", string(j.State)), attribute.Int("oneclaw.parts", len(outbox.DeliveryOf(j).Parts)),
+		attribute.Int("oneclaw.resumes", j.Resumes), attribute.Int("oneclaw.joined", len(j.Joined)))...)
+	r.message.End(now)
 }
 
-// recordLeaf records a span without children.
-func (t *Tracer) recordLeaf(parent trace.SpanContext, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
-	t.recordSpan(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, kind, began, ended, about...)
+// start starts a span below a parent, which is nil for the first one of a trace.
+func (t *Tracer) start(r jobSpans, parent trace.Span, name string, kind trace.SpanKind, began time.Time, about ...attribute.KeyValue) trace.Span {
+	_, s := t.tracer.Start(trace.ContextWithSpan(context.Background(), parent), name, trace.WithTimestamp(began), trace.WithSpanKind(kind))
+	setAttributes(s, append(about, r.job)...)
+	return s
 }
 
-// recordSpan records a completed span. One with an error.type is an error.
-func (t *Tracer) recordSpan(ctx context.Context, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
+// record records a completed span.
+func (t *Tracer) record(r jobSpans, parent trace.Span, name string, kind trace.SpanKind, began, ended time.Time, about ...attribute.KeyValue) {
 	if ended.Before(began) {
-		ended = began // the clock was set, or another machine's is slow
+		ended = began // the clock was set
 	}
-	_, s := t.tracer.Start(ctx, name, trace.WithTimestamp(began), trace.WithSpanKind(kind), trace.WithAttributes(about...))
+	t.start(r, parent, name, kind, began, about...).End(trace.WithTimestamp(ended))
+}
+
+// setAttributes adds attributes to a span. One with an error.type is an error.
+func setAttributes(s trace.Span, about ...attribute.KeyValue) {
+	s.SetAttributes(about...)
 	for _, a := range about {
 		if a.Key == errorKey {
 			s.SetStatus(codes.Error, a.Value.AsString())
 		}
 	}
-	s.End(trace.WithTimestamp(ended))
 }
 
 // errorKey is the attribute with the type of an error.
@@ -245,38 +229,5 @@ func errorType(failure string) []attribute.KeyValue {
 	return []attribute.KeyValue{attribute.String(errorKey, failure)}
 }
 
-type (
-	spansKey struct{}
-	idsKey   struct{}
-)
-
-// withIDs makes the next span use the given ids.
-func withIDs(ctx context.Context, c trace.SpanContext) context.Context {
-	return context.WithValue(ctx, idsKey{}, c)
-}
-
-// contextIDs implements sdk.IDGenerator: ids are those in the context, else random.
-type contextIDs struct{}
-
-// NewIDs returns the ids of a root span.
-func (contextIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
-		return c.TraceID(), c.SpanID()
-	}
-	var id trace.TraceID
-	_, _ = rand.Read(id[:]) // never fails
-	return id, randomSpanID()
-}
-
-// NewSpanID returns the id of a child span.
-func (contextIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
-		return c.SpanID()
-	}
-	return randomSpanID()
-}
-
-func randomSpanID() (id trace.SpanID) {
-	_, _ = rand.Read(id[:])
-	return id
-}
+// spansKey is the key of the [jobSpans] in the context of a run.
+type spansKey struct{}

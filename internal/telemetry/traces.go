@@ -84,7 +84,7 @@ func NewTraces(cfg TracesConfig) *Tracer {
 }
 
 func newTracer(cfg TracesConfig, options ...sdk.TracerProviderOption) *Tracer {
-	provider := sdk.NewTracerProvider(append(options, sdk.WithIDGenerator(contextIDs{}))...)
+	provider := sdk.NewTracerProvider(options...)
 	return &Tracer{cfg: cfg, provider: provider, tracer: provider.Tracer("oneclaw"), spansByJob: cache.New[string, jobSpans](maxKnown)}
 }
 
