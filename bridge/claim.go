@@ -260,7 +260,7 @@ func (c *claimer) followOnce(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	changes := storage.WatchMany(ctx, c.store, prefixes)
+	changes := c.store.Watch(ctx, prefixes...)
 	if err := c.handleLeftNotices(ctx, prefixes); err != nil {
 		return err
 	}

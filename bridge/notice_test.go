@@ -23,12 +23,8 @@ type watched struct {
 	rows *atomic.Int64
 }
 
-func (w *watched) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
-	return w.WatchMany(ctx, []string{prefix})
-}
-
-func (w *watched) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
-	changes := storage.WatchMany(ctx, w.Store, prefixes)
+func (w *watched) Watch(ctx context.Context, prefixes ...string) iter.Seq2[storage.Event, error] {
+	changes := w.Store.Watch(ctx, prefixes...)
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range changes {
 			if !strings.HasPrefix(e.Key, "replicas/") {

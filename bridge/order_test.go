@@ -141,8 +141,8 @@ func (f *far) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry
 	}
 }
 
-func (f *far) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
-	changes := f.Store.Watch(ctx, prefix)
+func (f *far) Watch(ctx context.Context, prefixes ...string) iter.Seq2[storage.Event, error] {
+	changes := f.Store.Watch(ctx, prefixes...)
 	return func(yield func(storage.Event, error) bool) {
 		for e, err := range changes {
 			if killed := f.step(); killed != nil {

@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync/atomic"
 
 	"oneclaw/storage"
@@ -71,11 +70,6 @@ func (s *trackedStore) WriteDeferred(ctx context.Context, due <-chan struct{}, o
 	rev, err := storage.WriteDeferred(ctx, s.Store, due, ops...)
 	s.recordOutcome(ctx, err, ops...)
 	return rev, err
-}
-
-// WatchMany implements storage.ManyWatcher.
-func (s *trackedStore) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
-	return storage.WatchMany(ctx, s.Store, prefixes)
 }
 
 // GetMany implements storage.ManyGetter.

@@ -160,7 +160,7 @@ type KV interface {
 	// is created or deleted may be yielded or not. The consumer may write to the store between two
 	// entries. The iteration ends after the first error, and may end with ErrClosed after Close.
 	List(ctx context.Context, r Range) iter.Seq2[Entry, error]
-	// Watch yields the changes of keys with the prefix that are made after Watch was called (not after
+	// Watch yields the changes of keys with one of the prefixes that are made after Watch was called (not after
 	// the iteration began): each change is followed by an event with that version of the key or a newer
 	// one. Versions that a newer one has replaced may be left out. The events of one key come in order,
 	// and only for versions that were written. A deletion has a revision of its own.
@@ -168,5 +168,5 @@ type KV interface {
 	// The sequence continues until ctx ends (it yields no error then), the store is closed (ErrClosed),
 	// or the consumer is too slow for the engine to keep the changes (ErrLagged). After ErrLagged, list
 	// and watch again. The sequence can be iterated once.
-	Watch(ctx context.Context, prefix string) iter.Seq2[Event, error]
+	Watch(ctx context.Context, prefixes ...string) iter.Seq2[Event, error]
 }

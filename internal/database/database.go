@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -60,11 +59,6 @@ type Store struct {
 // GetMany implements [storage.ManyGetter].
 func (s *Store) GetMany(ctx context.Context, keys []string) (map[string]storage.Entry, error) {
 	return storage.GetMany(ctx, s.Store, keys)
-}
-
-// WatchMany implements [storage.ManyWatcher].
-func (s *Store) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
-	return storage.WatchMany(ctx, s.Store, prefixes)
 }
 
 // WriteDeferred implements [storage.Deferrer].

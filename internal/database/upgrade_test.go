@@ -19,7 +19,7 @@ type deafStore struct {
 	most    func()
 }
 
-func (s *deafStore) Watch(context.Context, string) iter.Seq2[storage.Event, error] {
+func (s *deafStore) Watch(context.Context, ...string) iter.Seq2[storage.Event, error] {
 	if s.watches++; s.watches == 1000 {
 		s.most()
 	}

@@ -71,7 +71,7 @@ type Store struct {
 	deferred chan *write
 	closing  chan struct{}
 	writer   sync.WaitGroup
-	hub      hub
+	watchers storage.Watchers
 
 	// touched estimates how many bytes of the mapped file were read since its pages were last released.
 	// They are released when it exceeds residentLimit.
@@ -110,7 +110,6 @@ func Open(cfg Config) (*Store, error) {
 		log:      cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		writes:   make(chan *write),
 		deferred: make(chan *write), closing: make(chan struct{}),
-		hub: hub{watchers: map[*watcher]struct{}{}},
 
 		residentLimit: resident,
 	}
@@ -234,7 +233,7 @@ func (s *Store) shutdown() error {
 	s.running.Wait()
 	close(s.writes)
 	s.writer.Wait()
-	s.hub.end(storage.ErrClosed)
+	s.watchers.End(storage.ErrClosed)
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("bolt: close: %w", err)
 	}

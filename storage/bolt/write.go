@@ -232,7 +232,7 @@ func (s *Store) commit(group []*write) {
 	s.touchWritten(len(group))
 	switch {
 	case err == nil:
-		s.hub.publish(b.events)
+		s.watchers.Publish(b.events)
 	case !committing && len(group) > 1:
 		// One of the writes could not be applied; retry each alone.
 		for _, w := range group {
@@ -243,7 +243,7 @@ func (s *Store) commit(group []*write) {
 		s.log.Error("a group of writes failed", "file", s.path, "writes", len(group), "err", err)
 		if committing {
 			// The new state may be in the file nevertheless.
-			s.hub.end(storage.ErrLagged)
+			s.watchers.End(storage.ErrLagged)
 		}
 		// A conflict may be caused by another write of this group, so its outcome is as unknown as that
 		// of the rest.

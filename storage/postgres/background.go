@@ -49,7 +49,7 @@ func (n *notices) take() []string {
 
 // notifyWatchers wakes the watchers and notifies other stores, after a group that changed keys.
 func (s *Store) notifyWatchers(g *group) {
-	prefixes := s.hub.prefixes()
+	prefixes := s.hub.watchers.Prefixes()
 	for _, w := range g.writes {
 		for _, op := range w.ops {
 			if op.Kind != storage.KindPut && op.Kind != storage.KindDelete {

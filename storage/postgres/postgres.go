@@ -93,9 +93,8 @@ type Store struct {
 }
 
 var (
-	_ storage.Store       = (*Store)(nil)
-	_ storage.ManyGetter  = (*Store)(nil)
-	_ storage.ManyWatcher = (*Store)(nil)
+	_ storage.Store      = (*Store)(nil)
+	_ storage.ManyGetter = (*Store)(nil)
 )
 
 // Open connects to the database named by cfg, and creates or upgrades the tables. For obstacles (a wrong
@@ -167,7 +166,7 @@ func (s *Store) shutdown() {
 	s.writers.Wait()
 	s.cancel()
 	s.background.Wait()
-	s.hub.end(storage.ErrClosed)
+	s.hub.watchers.End(storage.ErrClosed)
 	s.pool.Close()
 }
 

@@ -98,7 +98,7 @@ func TestNotificationsGoToTheChannelsOfKeys(t *testing.T) {
 	for _, prefixes := range [][]string{{"a/"}, {"B/", "c/"}} {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		next, stop := iter.Pull2(one.WatchMany(ctx, prefixes))
+		next, stop := iter.Pull2(one.Watch(ctx, prefixes...))
 		defer stop()
 		for _, prefix := range prefixes {
 			put(t, two, "unwatched/1", "")

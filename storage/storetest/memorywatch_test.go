@@ -37,7 +37,7 @@ func (m *memory) told(next int) (events []memoryEvent, wake chan struct{}, close
 	return m.events[next:], m.wake, m.closed && !m.is("leaves watches open on Close")
 }
 
-func (m *memory) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
+func (m *memory) Watch(ctx context.Context, prefixes ...string) iter.Seq2[storage.Event, error] {
 	before, _, _ := m.told(0)
 	next := len(before)
 	return func(yield func(storage.Event, error) bool) {
@@ -55,7 +55,7 @@ func (m *memory) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Eve
 				events = events[len(events)-memoryLag:]
 			}
 			next += len(events)
-			if !m.hand(ctx, prefix, events, yield) {
+			if !m.hand(ctx, prefixes, events, yield) {
 				return
 			}
 			switch {
@@ -76,10 +76,11 @@ func (m *memory) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Eve
 	}
 }
 
-// hand yields the events with the prefix and reports whether to go on.
-func (m *memory) hand(ctx context.Context, prefix string, events []memoryEvent, yield func(storage.Event, error) bool) bool {
+// hand yields the events under the prefixes and reports whether to go on.
+func (m *memory) hand(ctx context.Context, prefixes []string, events []memoryEvent, yield func(storage.Event, error) bool) bool {
 	for i, e := range events {
-		if !strings.HasPrefix(e.Key, prefix) && !m.is("watches all keys") {
+		watched := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(e.Key, prefix) })
+		if !watched && !m.is("watches all keys") {
 			continue
 		}
 		same := func(other memoryEvent) bool { return other.Key == e.Key }

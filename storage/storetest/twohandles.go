@@ -53,8 +53,8 @@ func (t *alternatingStore) List(ctx context.Context, r storage.Range) iter.Seq2[
 	return t.next().List(ctx, r)
 }
 
-func (t *alternatingStore) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
-	return t.next().Watch(ctx, prefix)
+func (t *alternatingStore) Watch(ctx context.Context, prefixes ...string) iter.Seq2[storage.Event, error] {
+	return t.next().Watch(ctx, prefixes...)
 }
 
 func (t *alternatingStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {

@@ -269,8 +269,8 @@ func testWatchMany(t testing.TB, s storage.Store) {
 	ctx, cancel := withPatience(t)
 	defer cancel()
 	all := versions{}
-	changes := storage.WatchMany(ctx, s, []string{"new/17/", "new/18/", "n"})
-	few := storage.WatchMany(ctx, s, []string{"new/17/", "new/180/"})
+	changes := s.Watch(ctx, "new/17/", "new/18/", "n")
+	few := s.Watch(ctx, "new/17/", "new/180/")
 	for i := range 20 {
 		for _, key := range []string{"new/17/a", "new/18/b", "new/19/c", "mew/17/a", "n"} {
 			all.put(t, s, key, fmt.Sprint(i))

@@ -267,13 +267,8 @@ func (s *countedStore) look(work *work) {
 	}
 }
 
-func (s *countedStore) Watch(ctx context.Context, prefix string) iter.Seq2[storage.Event, error] {
-	return s.WatchMany(ctx, []string{prefix})
-}
-
-// WatchMany implements storage.ManyWatcher.
-func (s *countedStore) WatchMany(ctx context.Context, prefixes []string) iter.Seq2[storage.Event, error] {
-	changes := storage.WatchMany(ctx, s.Store, prefixes)
+func (s *countedStore) Watch(ctx context.Context, prefixes ...string) iter.Seq2[storage.Event, error] {
+	changes := s.Store.Watch(ctx, prefixes...)
 	return func(yield func(storage.Event, error) bool) {
 		s.listeners.add(s, prefixes, 1)
 		defer s.listeners.add(s, prefixes, -1)
