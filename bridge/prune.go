@@ -41,8 +41,7 @@ import (
 //	claim         the newest claim of the bot, one record
 //	access/       a record for each admitted user; requests and refusals expire,
 //	              with the message that made the request
-//	stranger/     strangers who were notified that the bot does not know them, if
-//	              replicas share the store; for a day
+//	stranger/     strangers who were notified that the bot does not know them, for a day
 //	replicas/     leases and members, if replicas share the store
 //	observe/      a record for each group in which the bot listens
 //	heard/        messages in these groups: privacy.MaxKept for each thread, for privacy.MaxAge

@@ -72,7 +72,7 @@ func (b *Bridge) wireCards() {
 		Store: b.store, Handlers: b.handlers, Jobs: b.inserter, Sender: b.sender, Host: b.cardHost,
 	})
 	b.people = access.New(access.Config{
-		Platforms: b.platforms, Alone: !cfg.Sharing.Enabled, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards,
+		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards,
 		Allowance: cfg.Limits.AllowanceText, Jobs: b.inserter,
 	})
 	b.lasting = interact.LastingList{Store: b.store, Cards: b.cards, Roles: b.people, Now: cfg.Now}

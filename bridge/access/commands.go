@@ -137,7 +137,7 @@ func (d *Registry) renderList(role toolgroups.Role) (string, [][]interact.Choice
 func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgroups.Role, user string) (one person, refusal string, err error) {
 	d.changeMu.Lock()
 	defer d.changeMu.Unlock()
-	if err := d.refreshUser(ctx, user); err != nil {
+	if err := d.register.refresh(ctx, user); err != nil {
 		return one, "", err
 	}
 	one = d.register.find(user)
@@ -179,7 +179,7 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	}
 	d.changeMu.Lock()
 	defer d.changeMu.Unlock()
-	if err := d.refreshUser(ctx, user); err != nil {
+	if err := d.register.refresh(ctx, user); err != nil {
 		return "", err
 	}
 	one := d.register.find(user)

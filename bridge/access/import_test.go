@@ -36,7 +36,7 @@ func TestImportedPeopleAreRequests(t *testing.T) {
 			}
 		}
 	}
-	r := access.New(access.Config{Store: store, Alone: true, Now: func() time.Time { return now }})
+	r := access.New(access.Config{Store: store, Now: func() time.Time { return now }})
 	if err := r.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 	d.changeMu.Lock()
 	defer d.changeMu.Unlock()
 	m, now := j.Message, d.cfg.Now()
-	if err := d.refreshUser(ctx, m.SenderID()); err != nil {
+	if err := d.register.refresh(ctx, m.SenderID()); err != nil {
 		return "", err
 	}
 	owner, owned := d.register.owner()
@@ -156,7 +156,7 @@ func (d *Registry) handleAdmitPress(ctx context.Context, press interact.Press) (
 	}
 	d.changeMu.Lock()
 	defer d.changeMu.Unlock()
-	if err := d.refreshUser(ctx, who.User); err != nil {
+	if err := d.register.refresh(ctx, who.User); err != nil {
 		return interact.Result{}, err
 	}
 	one := d.register.find(who.User)

@@ -63,7 +63,7 @@ func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string)
 // runAsAdmin runs f with the author's current role. If the author is no administrator, it returns a
 // refusal instead.
 func (d *Registry) runAsAdmin(ctx context.Context, author audit.Author, f func(audit.Author, toolgroups.Role) (string, error)) (string, error) {
-	if err := d.refreshUser(ctx, author.By); err != nil {
+	if err := d.register.refresh(ctx, author.By); err != nil {
 		return "", err
 	}
 	role := d.Role(author.By)

@@ -94,18 +94,17 @@ const accessPrefix = "access/"
 // the call returns. Changes by other processes arrive through [Registry.Watch], or as conflicts, after
 // which the caller reads again.
 type register struct {
-	kv    storage.KV
-	log   *slog.Logger
-	alone bool
+	kv  storage.KV
+	log *slog.Logger
 	// onRevoked is called with a user whose role another process has lowered or revoked.
 	onRevoked func(user string)
 
 	mu   sync.RWMutex
-	byID map[string]person // includes deleted people unless alone
+	byID map[string]person // includes people deleted here
 }
 
 func newRegister(kv storage.KV, log *slog.Logger) register {
-	return register{kv: kv, log: log, alone: true, onRevoked: func(string) {}, byID: make(map[string]person)}
+	return register{kv: kv, log: log, onRevoked: func(string) {}, byID: make(map[string]person)}
 }
 
 // load reads all people whose records are intact.
@@ -261,9 +260,7 @@ func (r *register) revoke(ctx context.Context, one person, by string, now time.T
 // remove deletes a person. It changes memory first, so that the removal holds even if the write fails.
 func (r *register) remove(ctx context.Context, one person) error {
 	r.mu.Lock()
-	if delete(r.byID, one.User); !r.alone {
-		r.byID[one.User] = person{rev: one.rev, deleted: true}
-	}
+	r.byID[one.User] = person{rev: one.rev, deleted: true}
 	r.mu.Unlock()
 	if err := r.kv.Delete(ctx, accessPrefix+one.User, one.rev); err != nil {
 		return r.refreshAfterConflict(ctx, one.User, fmt.Errorf("remove person %s: %w", one.User, err))

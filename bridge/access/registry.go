@@ -23,10 +23,8 @@ const KindTell chats.Kind = "tell"
 type Config struct {
 	// Platforms are all platforms, by name.
 	Platforms map[string]chats.Platform
-	// Alone is set if no other process uses the store.
-	Alone bool
-	Log   *slog.Logger
-	Now   func() time.Time
+	Log       *slog.Logger
+	Now       func() time.Time
 	// Store holds the people and the claim.
 	Store storage.Store
 	// Access is the access that the settings grant; it has to be valid.
@@ -73,11 +71,7 @@ type Registry struct {
 
 // New returns a registry. Until [Registry.Load] it knows only the settings.
 func New(cfg Config) *Registry {
-	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log)}
-	d.strangers = &localNotices{sent: make(map[notice]time.Time)}
-	if !cfg.Alone {
-		d.register.alone, d.strangers = false, &sharedNotices{store: cfg.Store}
-	}
+	d := &Registry{cfg: cfg, register: newRegister(cfg.Store, cfg.Log), strangers: strangerNotices{cfg.Store}}
 	d.register.onRevoked = func(user string) {
 		if d.Role(user) == toolgroups.RoleStranger {
 			cfg.Jobs.CancelUser(user)
@@ -103,15 +97,6 @@ func (d *Registry) Watch(ctx context.Context) error {
 		d.register.applyEvent(e)
 	}
 	return nil
-}
-
-// refreshUser reads a user's record before a decision about that user, if other processes may have
-// changed it.
-func (d *Registry) refreshUser(ctx context.Context, user string) error {
-	if d.cfg.Alone {
-		return nil
-	}
-	return d.register.refresh(ctx, user)
 }
 
 // Role returns the current role of a user, platform:id: the higher of what the settings grant and what
@@ -153,17 +138,16 @@ func (d *Registry) Prune(ctx context.Context) error {
 			return err
 		}
 	}
-	return (&sharedNotices{store: d.cfg.Store}).prune(ctx, now)
+	return d.strangers.prune(ctx, now)
 }
 
-// IsAdmitted reports whether a user, platform:id, may talk to the bot. If other processes admit users,
-// it reads the record again before it returns false, because a message may arrive before the event of
-// its author's admission.
+// IsAdmitted reports whether a user, platform:id, may talk to the bot. It reads the record again before it
+// returns false, because a message may arrive before the event of its author's admission by another process.
 func (d *Registry) IsAdmitted(ctx context.Context, user string) (bool, error) {
 	if d.Role(user) > toolgroups.RoleStranger {
 		return true, nil
 	}
-	if err := d.refreshUser(ctx, user); err != nil {
+	if err := d.register.refresh(ctx, user); err != nil {
 		return false, err
 	}
 	return d.Role(user) > toolgroups.RoleStranger, nil

@@ -325,7 +325,7 @@ func TestTheOwnerIsAskedOnceAboutAStrangerWhoKnocksEverywhere(t *testing.T) {
 func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		b := &sharedNotices{store: openStore(t)}
+		b := strangerNotices{openStore(t)}
 		now := time.Now()
 		told := map[notice]int{}
 		replicas := rapid.IntRange(1, 3).Draw(rt, "replicas")
@@ -363,7 +363,7 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 			}
 		}
 	})
-	b := &sharedNotices{store: openStore(t)}
+	b := strangerNotices{openStore(t)}
 	answers := 0
 	for n := range maxStrangersAnHour + 10 {
 		if ok, err := b.recordNotice(t.Context(), notice{user: fmt.Sprint("fake:", n)}, time.Now()); err != nil {

@@ -2,16 +2,18 @@ package access
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/turn"
+	"oneclaw/storage"
 )
 
 // Once per interval a stranger gets a notice that says how to be admitted, and one that says that a code
@@ -22,14 +24,16 @@ const (
 	maxStrangersAnHour = 200
 )
 
-// strangerNotices records which strangers got a notice, until they may get it again.
-type strangerNotices interface {
-	// recordNotice reports whether to send a notice, and records it. A stranger who got a notice in a
-	// shared chat gets another one in a direct chat.
-	recordNotice(ctx context.Context, n notice, now time.Time) (bool, error)
-	// forget deletes the records of a user, or of all users if user is empty.
-	forget(ctx context.Context, user string) error
-}
+// Key prefixes of [strangerNotices].
+const (
+	strangerPrefix = "stranger/"
+	notifiedPrefix = strangerPrefix + "told/"
+	hourKey        = strangerPrefix + "hour"
+)
+
+// strangerNotices records which strangers got a notice, until they may get it again. A stranger who got a
+// notice in a shared chat gets another one in a direct chat.
+type strangerNotices struct{ store storage.Store }
 
 // notice is a notice to a stranger: about what, and where.
 type notice struct {
@@ -46,39 +50,106 @@ func (n notice) suppressedBy() []notice {
 	return []notice{n, {n.user, true, n.aboutCode}}
 }
 
-// localNotices implements strangerNotices for a process that uses the store alone.
-type localNotices struct {
-	mu   sync.Mutex
-	sent map[notice]time.Time
-	// hourStart is when the current hour of notices began.
-	hourStart time.Time
-	answers   int
+// hourCount counts the notices of one hour.
+type hourCount struct {
+	Began   time.Time `json:"began"`
+	Answers int       `json:"answers"`
 }
 
-func (s *localNotices) recordNotice(_ context.Context, n notice, now time.Time) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, known := range n.suppressedBy() {
-		if at, told := s.sent[known]; told && now.Sub(at) < strangerInterval {
-			return false, nil
+func (n notice) key() string {
+	return notifiedPrefix + n.user + "/" + strconv.FormatBool(n.direct) + "/" + strconv.FormatBool(n.aboutCode)
+}
+
+// recordNotice reports whether to send a notice, and records it.
+func (b strangerNotices) recordNotice(ctx context.Context, n notice, now time.Time) (bool, error) {
+	for {
+		told, err := b.tryRecord(ctx, n, now)
+		if !errors.Is(err, storage.ErrConflict) {
+			return told, err
 		}
 	}
-	if now.Sub(s.hourStart) >= time.Hour {
-		s.hourStart, s.answers = now, 0
-		maps.DeleteFunc(s.sent, func(_ notice, at time.Time) bool { return now.Sub(at) >= strangerInterval })
+}
+
+func (b strangerNotices) tryRecord(ctx context.Context, n notice, now time.Time) (bool, error) {
+	var own storage.Revision
+	for _, known := range n.suppressedBy() {
+		var at time.Time
+		rev, err := b.read(ctx, known.key(), &at)
+		if err != nil {
+			return false, err
+		}
+		if rev != storage.Absent && now.Sub(at) < strangerInterval {
+			return false, nil
+		}
+		if known == n {
+			own = rev
+		}
 	}
-	if s.answers >= maxStrangersAnHour {
+	var h hourCount
+	rev, err := b.read(ctx, hourKey, &h)
+	if err != nil {
+		return false, err
+	}
+	if now.Sub(h.Began) >= time.Hour {
+		h = hourCount{Began: now}
+	}
+	if h.Answers >= maxStrangersAnHour {
 		return false, nil
 	}
-	s.sent[n] = now
-	s.answers++
+	h.Answers++
+	at, err := json.Marshal(now)
+	if err != nil {
+		return false, fmt.Errorf("encode the time of a notice to a stranger: %w", err)
+	}
+	count, err := json.Marshal(h)
+	if err != nil {
+		return false, fmt.Errorf("encode the count of notices to strangers: %w", err)
+	}
+	if _, err = b.store.Write(ctx, storage.Put(n.key(), at, own), storage.Put(hourKey, count, rev)); err != nil {
+		return false, fmt.Errorf("record a notice to a stranger: %w", err)
+	}
 	return true, nil
 }
 
-func (s *localNotices) forget(_ context.Context, user string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.sent, func(n notice, _ time.Time) bool { return user == "" || n.user == user })
+// read reads a record. A record that does not decode counts as empty, and is overwritten.
+func (b strangerNotices) read(ctx context.Context, key string, v any) (storage.Revision, error) {
+	entry, err := b.store.Get(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Absent, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the record of a notice to a stranger: %w", err)
+	}
+	_ = json.Unmarshal(entry.Value, v)
+	return entry.Revision, nil
+}
+
+// forget deletes the records of a user, or of all users if user is empty.
+func (b strangerNotices) forget(ctx context.Context, user string) error {
+	if user != "" {
+		user += "/"
+	}
+	return b.removeNotices(ctx, notifiedPrefix+user, func(time.Time) bool { return true })
+}
+
+// prune deletes the records of strangers who may get a notice again.
+func (b strangerNotices) prune(ctx context.Context, now time.Time) error {
+	return b.removeNotices(ctx, notifiedPrefix, func(at time.Time) bool { return now.Sub(at).Abs() >= strangerInterval })
+}
+
+func (b strangerNotices) removeNotices(ctx context.Context, prefix string, pass func(at time.Time) bool) error {
+	for entry, err := range b.store.List(ctx, storage.Range{Prefix: prefix}) {
+		if err != nil {
+			return fmt.Errorf("list the notices to strangers: %w", err)
+		}
+		var at time.Time
+		if json.Unmarshal(entry.Value, &at) == nil && !pass(at) {
+			continue
+		}
+		if err := b.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+			return fmt.Errorf("delete the record of a notice to a stranger: %w", err)
+		}
+	}
 	return nil
 }
 

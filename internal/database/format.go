@@ -35,8 +35,8 @@ import (
 //	unattended/   the unattended runs of a day, bounded for each user; two days
 //	unreachable/  chats that take no messages from the bot; one for each
 //	access/       who was let in, one for each; a refusal expires
-//	stranger/     users to whom the notice to unknown users was sent, if replicas share the
-//	              store; a day, and at most 200 new ones an hour
+//	stranger/     users to whom the notice to unknown users was sent; a day, and at most 200 new
+//	              ones an hour
 //	probe         is written to find out whether the store accepts writes; one
 //	aside/        dead letters; 30 days, pruned each hour
 //	observe/      groups in which the bot listens; one for each
