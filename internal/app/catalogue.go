@@ -246,7 +246,7 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 	}
 	servers := cfg.MCP
 	servers.Resolver, servers.Now, servers.AllowPrivate = cfg.Runtime.Resolver, cfg.Runtime.Now, private
-	servers.DataDir, servers.TakenNames, servers.OnChange, servers.Logger = cfg.DataDir, c.reservedNames(), c.handleChange, c.log
+	servers.TakenNames, servers.OnChange, servers.Logger = c.reservedNames(), c.handleChange, c.log
 	servers.Accounts = mcp.AccountsConfig{KV: store, SecretKey: key, PublicURL: cfg.PublicURL, LocalURL: cfg.LocalURL()}
 	if c.mcp, err = mcp.New(servers); err != nil {
 		return fmt.Errorf("mcp: %w", err)

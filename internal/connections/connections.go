@@ -109,7 +109,7 @@ func (d *Handler) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { d.follow(ctx, serverPrefix, d.Load) })
-	all.Go(func() { d.follow(ctx, mcp.PinPrefix, d.refreshPins) })
+	all.Go(func() { d.follow(ctx, mcp.RecordPrefix, d.refreshRecords) })
 	all.Go(func() { d.prune(ctx) })
 }
 
@@ -159,10 +159,10 @@ func (d *Handler) watch(ctx context.Context, prefix string, read func(context.Co
 	return errors.New("the watch ended unexpectedly")
 }
 
-// refreshPins reads the pins of servers, and notifies administrators of changes to allow. It
+// refreshRecords reads the records of servers, and notifies administrators of changes to allow. It
 // reports the same changes of a server once, even if their texts keep changing.
-func (d *Handler) refreshPins(ctx context.Context) error {
-	if err := d.cfg.Servers.ReloadPins(ctx); err != nil {
+func (d *Handler) refreshRecords(ctx context.Context) error {
+	if err := d.cfg.Servers.Reload(ctx); err != nil {
 		return err
 	}
 	for _, st := range d.cfg.Servers.Status() {

@@ -193,7 +193,7 @@ func TestTwoServersOfOneNameAreNotAdded(t *testing.T) {
 	must(t, err)
 	inner = httputil.NewSingleHostReverseProxy(target)
 	two.says(t, "mcp", "add notes "+other.URL+"/mcp", "Nothing was added: there is a server notes already")
-	pins, err := store.Get(t.Context(), mcp.PinPrefix+"notes")
+	pins, err := store.Get(t.Context(), mcp.RecordPrefix+"notes")
 	must(t, err)
 	if !strings.Contains(string(pins.Value), `"read"`) {
 		t.Errorf("the descriptions that were allowed are %s", pins.Value)

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -120,8 +119,8 @@ func (c *Client) Forget(ctx context.Context, name string) (int, error) {
 	if c.cfg.accounts == nil {
 		return 0, nil
 	}
-	if err := c.cfg.Accounts.KV.Delete(ctx, PinPrefix+name, storage.Any); err != nil {
-		return 0, fmt.Errorf("mcp: delete the pins: %w", err)
+	if err := c.cfg.Accounts.KV.Delete(ctx, RecordPrefix+name, storage.Any); err != nil {
+		return 0, fmt.Errorf("mcp: delete the record: %w", err)
 	}
 	target := c.removedServer(name)
 	if s, ok := c.find(name); ok && s.authClient != nil {
@@ -192,7 +191,7 @@ type Trial struct {
 	Tools   int
 	LeftOut []toolgroups.LeftOut
 
-	pins pins
+	record record
 }
 
 // Try contacts a server that an administrator wants to add, without adding it. It finds out whether
@@ -203,7 +202,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	}
 	cfg.addedInChat = true
 	family := c.cfg
-	family.DataDir, family.OnChange, family.Accounts.KV = "", nil, nil
+	family.OnChange, family.Accounts.KV = nil, nil
 	s, err := newServer(family, name, cfg)
 	if err != nil {
 		return Trial{}, err
@@ -231,7 +230,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	if len(s.group.Tools) == 0 {
 		return Trial{}, errors.New("it lists no tool that can be used")
 	}
-	return Trial{Server: cfg, Tools: len(s.group.Tools), LeftOut: s.group.LeftOut, pins: s.pins}, nil
+	return Trial{Server: cfg, Tools: len(s.group.Tools), LeftOut: s.group.LeftOut, record: s.record}, nil
 }
 
 // Pin pins the descriptions of a tried server's tools: later changes need approval. If the server
@@ -240,15 +239,12 @@ func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) 
 	switch {
 	case c.cfg.Accounts.KV == nil:
 	case tried.Tools == 0:
-		err = c.cfg.Accounts.KV.Delete(ctx, PinPrefix+name, storage.Any)
+		err = c.cfg.Accounts.KV.Delete(ctx, RecordPrefix+name, storage.Any)
 	default:
-		var data []byte
-		if data, err = json.Marshal(tried.pins); err == nil {
-			_, err = c.cfg.Accounts.KV.Put(ctx, PinPrefix+name, data, storage.Any)
-		}
+		_, err = c.cfg.Accounts.KV.Put(ctx, RecordPrefix+name, tried.record.encode(), storage.Any)
 	}
 	if err != nil {
-		return fmt.Errorf("mcp: store the pins: %w", err)
+		return fmt.Errorf("mcp: pin the descriptions: %w", err)
 	}
 	return nil
 }

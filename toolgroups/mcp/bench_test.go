@@ -11,7 +11,7 @@ import (
 )
 
 // many are ten servers of fifty tools each, whose lists are known.
-func many(b *testing.B, dir string) mcp.Config {
+func many(b *testing.B) mcp.Config {
 	b.Helper()
 	var tools []string
 	for i := range 50 {
@@ -21,7 +21,7 @@ func many(b *testing.B, dir string) mcp.Config {
 	for i := range 10 {
 		servers[fmt.Sprintf("server%d", i)] = raw(b, "["+strings.Join(tools, ",")+"]")
 	}
-	cfg := mcp.Config{Servers: servers, DataDir: dir}
+	cfg := mcp.Config{Servers: servers, Accounts: keeping(b)}
 	client(b, cfg).Discover(b.Context())
 	return cfg
 }
@@ -29,7 +29,7 @@ func many(b *testing.B, dir string) mcp.Config {
 // BenchmarkStart is what ten servers with fifty tools each cost at the start and
 // while nobody uses them.
 func BenchmarkStart(b *testing.B) {
-	cfg := many(b, b.TempDir())
+	cfg := many(b)
 	heap := func() float64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -27,40 +27,31 @@ func (s *server) updateTools(l toolList) {
 		s.parent.updateTools(l)
 		return
 	}
-	l.Fingerprint = s.cache.fingerprint
-	data, err := json.Marshal(l)
-	if err != nil {
-		s.log.Warn("tool list of an MCP server was not kept", "err", err)
-		return
-	}
+	l.Fingerprint = s.fingerprint
+	data, _ := json.Marshal(l) // never fails: strings, and raw JSON that was encoded before
 	sum := digest(sha256.Sum256(data))
 	s.mu.Lock()
-	same := s.hasList && s.listDigest == sum
+	same := s.record.hasList() && s.listDigest == sum
 	s.mu.Unlock()
 	if same {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	p, err := s.updatePins(ctx, l)
-	if err != nil {
-		s.log.Error("cannot update the pins of an MCP server: its new tools need approval for now", "err", err)
-		sum = digest{} // check the list again at the next connection
-	}
+	r, err := s.change(ctx, func(r *record) { *r = r.withList(s, l) })
 	s.mu.Lock()
-	if err == nil {
-		s.pins = p
+	if err != nil {
+		s.log.Error("cannot store what an MCP server lists: its new tools need approval for now", "err", err)
+		sum = digest{} // check the list again at the next connection
+		r = record{Allowed: s.record.Allowed, Listed: l}
 	}
-	g := s.buildGroup(applyPins(l, s.pins.Allowed), true)
-	differs := !s.hasList || !sameTools(s.group, g)
-	s.listDigest, s.lastList, s.hasList, s.group, s.useOldProtocol = sum, l, true, g, l.OldProtocol
-	changes, _ := s.pendingChanges()
+	g := s.buildGroup(r.offered(), true)
+	differs := !s.record.hasList() || !sameTools(s.group, g)
+	s.listDigest, s.record, s.group, s.useOldProtocol = sum, r, g, l.OldProtocol
+	changes, _ := s.pendingChanges(r)
 	s.mu.Unlock()
 	for _, change := range changes {
 		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redactor.line(change.Tool), "change", change.Description)
-	}
-	if err := s.cache.write(data); err != nil {
-		s.log.Warn("tool list of an MCP server was not kept", "err", err)
 	}
 	if !differs {
 		return

@@ -8,14 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"oneclaw/storage/folder"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -30,7 +25,6 @@ const (
 	// maxOwnName bounds the server's name for a tool, in bytes.
 	maxOwnName = 256
 	maxPages   = 500
-	maxCache   = 8 << 20
 )
 
 // toolList is a server's description of itself and its tools, from the last connection.
@@ -184,39 +178,3 @@ func (e entry) hash() string {
 
 // digest is the hash of a list, for comparing lists without keeping them.
 type digest [sha256.Size]byte
-
-// cache stores the list of one server in a file.
-type cache struct {
-	path        string // empty: no cache
-	fingerprint string
-}
-
-// read returns the stored list and its digest; false if it belongs to another configuration.
-func (c cache) read() (l toolList, sum digest, ok bool, err error) {
-	data, err := os.ReadFile(c.path)
-	if c.path == "" || errors.Is(err, fs.ErrNotExist) {
-		return l, sum, false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &l)
-	}
-	if err != nil {
-		return toolList{}, sum, false, fmt.Errorf("read the tool list %s: %w", filepath.Base(c.path), err)
-	}
-	if l.Fingerprint != c.fingerprint {
-		return toolList{}, sum, false, nil
-	}
-	return l, sha256.Sum256(data), true, nil
-}
-
-// write stores the list.
-func (c cache) write(data []byte) error {
-	if c.path == "" || len(data) > maxCache {
-		return nil
-	}
-	err := os.MkdirAll(filepath.Dir(c.path), 0o700)
-	if err == nil {
-		err = folder.Replace(c.path, data)
-	}
-	return err
-}

@@ -28,7 +28,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -53,8 +52,6 @@ type Config struct {
 	// Catalogue is the file of the servers that administrators can switch on. Empty means the built-in one,
 	// "off" none.
 	Catalogue string `yaml:"catalogue" env:"ONECLAW_MCP_CATALOGUE"`
-	// DataDir is the folder in whose folder mcp the tool lists are. Empty keeps them only in memory.
-	DataDir string `yaml:"-"`
 	// IdleTimeout is how long an unused server is kept. 0 means five minutes.
 	IdleTimeout time.Duration `yaml:"-"`
 	// RetryDelay is how long a server is not contacted after its first failure. The delay doubles with
@@ -107,13 +104,10 @@ type Client struct {
 	closing sync.WaitGroup // removed servers being closed
 }
 
-// New checks the configuration and reads the lists. It starts nothing.
+// New checks the configuration and reads the records. It starts nothing.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
-	}
-	if cfg.DataDir != "" {
-		cfg.DataDir = filepath.Join(cfg.DataDir, "mcp")
 	}
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 5*time.Minute)
 	cfg.RetryDelay = cmp.Or(cfg.RetryDelay, time.Second)

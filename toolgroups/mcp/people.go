@@ -113,7 +113,7 @@ func (s *server) acquirePersonal(user string, connectedAt time.Time) (*personalS
 // newPersonal makes the server of one user. All users share the list of tools that it learns.
 func (s *server) newPersonal(user string) (*server, error) {
 	family := s.clientCfg
-	family.DataDir, family.Accounts.KV = "", nil
+	family.Accounts.KV = nil
 	one, err := newServer(family, s.name, s.cfg)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -31,16 +30,16 @@ const maxHangs = 2
 // While connecting, a server has one goroutine; while connected, it has two. The function of the idle
 // timer is a third.
 type server struct {
-	name      string
-	cfg       Server
-	role      toolgroups.Role
-	naming    toolNames
-	cache     cache
-	redactor  redactor
-	log       *slog.Logger
-	clientCfg Config
-	backoff   *retry.Backoff // guarded by mu, like failures
-	dial      dialer
+	name        string
+	cfg         Server
+	role        toolgroups.Role
+	naming      toolNames
+	fingerprint string
+	redactor    redactor
+	log         *slog.Logger
+	clientCfg   Config
+	backoff     *retry.Backoff // guarded by mu, like failures
+	dial        dialer
 
 	clientSecret string          // of the OAuth client
 	authClient   *http.Client    // for the authorization server
@@ -48,11 +47,9 @@ type server struct {
 	parent       *server         // set for a personal connection: the server whose list it updates
 
 	mu             sync.Mutex
-	hasList        bool     // group is built from a list of the server
-	listDigest     digest   // digest of the last list
-	lastList       toolList // the last list
-	pins           pins     // the allowed descriptions
-	useOldProtocol bool     // use oldProtocol for the next attempt
+	record         record
+	listDigest     digest // digest of the last list of this process
+	useOldProtocol bool   // use oldProtocol for the next attempt
 	group          toolgroups.Group
 	conn           *serverConn
 	attempt        *attempt
@@ -78,32 +75,20 @@ func newServer(cfg Config, name string, own Server) (*server, error) {
 		log: cfg.Logger.With("mcp_server", name), clientCfg: cfg, backoff: retry.New(cfg.RetryDelay, cfg.MaxRetryDelay),
 	}
 	s.role, _ = toolgroups.ParseRole(cmp.Or(s.cfg.Role, "user"))
-	s.cache.fingerprint = fingerprint(s.cfg)
-	if cfg.DataDir != "" {
-		s.cache.path = filepath.Join(cfg.DataDir, name+".json")
-	}
+	s.fingerprint = fingerprint(s.cfg)
 	if err := s.prepare(cfg); err != nil {
 		return nil, fmt.Errorf("mcp: server %q: %w", name, err)
 	}
-	l, sum, ok, err := s.cache.read()
-	if err != nil {
-		s.log.Warn("cannot read the stored tool list of an MCP server", "err", err)
-		err = nil
-	}
-	s.hasList, s.listDigest, s.lastList, s.useOldProtocol = ok, sum, l, l.OldProtocol
-	ctx, cancel := context.WithTimeout(context.Background(), pinTime)
-	defer cancel()
 	if cfg.Accounts.KV != nil {
-		s.pins, _, _, err = s.loadPins(ctx)
-		s.listDigest = digest{} // another replica may have seen a newer list: it is checked at the next connection
+		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+		defer cancel()
+		var err error
+		if s.record, _, _, err = s.load(ctx); err != nil {
+			s.log.Error("cannot read the record of an MCP server: all its tools need approval for now", "err", err)
+		}
 	}
-	if err == nil && ok && s.pins.Allowed.Fingerprint == "" {
-		s.pins, err = s.updatePins(ctx, l)
-	}
-	if err != nil {
-		s.log.Error("cannot read the pins of an MCP server: all its tools need approval for now", "err", err)
-	}
-	s.group = s.buildGroup(applyPins(l, s.pins.Allowed), ok)
+	s.useOldProtocol = s.record.Listed.OldProtocol
+	s.group = s.buildGroup(s.record.offered(), s.record.hasList())
 	return s, nil
 }
 
@@ -151,7 +136,7 @@ func (s *server) snapshot() toolgroups.Group {
 func (s *server) lacksList() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.hasList
+	return !s.record.hasList()
 }
 
 func (s *server) status() Status {
@@ -161,10 +146,10 @@ func (s *server) status() Status {
 	if s.parent == nil {
 		s.userServers.addStatus(&st)
 	}
-	if s.hasList {
+	if s.record.hasList() {
 		st.Tools, st.LeftOut = len(s.group.Tools), s.group.LeftOut
 	}
-	st.PendingChanges, st.ChangesCode = s.pendingChanges()
+	st.PendingChanges, st.ChangesCode = s.pendingChanges(s.record)
 	if s.conn == nil && s.failures > 0 {
 		st.Problem, st.NextRetry = s.lastFailure, s.nextAttempt
 		if s.lastOutput != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp"
 )
@@ -67,13 +68,13 @@ func TestTheEnvironmentIsMinimal(t *testing.T) {
 }
 
 func TestListsOutliveTheServer(t *testing.T) {
-	dir := t.TempDir()
-	first := discovered(t, mcp.Config{DataDir: dir}, child(t, "fake"))
+	accounts := keeping(t)
+	first := discovered(t, mcp.Config{Accounts: accounts}, child(t, "fake"))
 	want := toolgroups.EncodeTools(first.Groups()[0].Tools)
 
 	// With the lists known nothing is started: this server would not even work.
 	lookup := func(string) (string, bool) { return "", false }
-	again := client(t, mcp.Config{DataDir: dir, LookupEnv: lookup, Servers: map[string]mcp.Server{"x": child(t, "exit")}})
+	again := client(t, mcp.Config{Accounts: accounts, LookupEnv: lookup, Servers: map[string]mcp.Server{"x": child(t, "exit")}})
 	again.Discover(t.Context())
 	if got := toolgroups.EncodeTools(again.Groups()[0].Tools); string(got) != string(want) {
 		t.Errorf("tools after a restart differ:\n%s\n%s", got, want)
@@ -82,17 +83,18 @@ func TestListsOutliveTheServer(t *testing.T) {
 
 	other := child(t, "fake")
 	other.Args = []string{"other"}
-	changed := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": other}})
+	changed := client(t, mcp.Config{Accounts: accounts, Servers: map[string]mcp.Server{"x": other}})
 	if names := naming(changed.Groups()[0]); len(names) != 1 || names[0] != "x_connect" {
 		t.Errorf("another command has the tools %v", names)
 	}
 }
 
 func TestADamagedListIsAskedForAnew(t *testing.T) {
-	dir := t.TempDir()
-	discovered(t, mcp.Config{DataDir: dir}, child(t, "fake"))
-	must(t, os.WriteFile(dir+"/mcp/x.json", []byte(`{"tools":[`), 0o600))
-	discovered(t, mcp.Config{DataDir: dir}, child(t, "fake"))
+	accounts := keeping(t)
+	discovered(t, mcp.Config{Accounts: accounts}, child(t, "fake"))
+	_, err := accounts.KV.Put(t.Context(), mcp.RecordPrefix+"x", []byte(`{"listed":{"tools":[`), storage.Any)
+	must(t, err)
+	discovered(t, mcp.Config{Accounts: accounts}, child(t, "fake"))
 }
 
 func TestAServerNeverSeenHasAToolThatConnects(t *testing.T) {
@@ -286,12 +288,12 @@ func TestCloseEndsTheWholeGroup(t *testing.T) {
 }
 
 func TestOldServers(t *testing.T) {
-	dir := t.TempDir()
-	c := discovered(t, mcp.Config{DataDir: dir, RetryDelay: time.Millisecond}, child(t, "old"))
+	accounts := keeping(t)
+	c := discovered(t, mcp.Config{Accounts: accounts, RetryDelay: time.Millisecond}, child(t, "old"))
 	call(t, c, "x_echo", nil)
 	must(t, c.Close())
 	// The next start knows what to speak.
-	again := client(t, mcp.Config{DataDir: dir, Servers: map[string]mcp.Server{"x": child(t, "old")}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour})
+	again := client(t, mcp.Config{Accounts: accounts, Servers: map[string]mcp.Server{"x": child(t, "old")}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour})
 	call(t, again, "x_echo", nil)
 }
 

@@ -145,7 +145,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		Fetches:       true,
 		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
-		Version:       s.cache.fingerprint + " " + e.current,
+		Version:       s.fingerprint + " " + e.current,
 		Run:           s.handler(e),
 	}, nil
 }

@@ -225,7 +225,7 @@ func TestTrialMCPListsChangeTheirMind(t *testing.T) {
 	srv := httptest.NewServer(l)
 	t.Cleanup(srv.Close)
 	s := mcp.Server{URL: srv.URL + "/mcp"}
-	cfg := mcp.Config{DataDir: t.TempDir(), IdleTimeout: time.Millisecond}
+	cfg := mcp.Config{Accounts: keeping(t), IdleTimeout: time.Millisecond}
 	c := discovered(t, cfg, s)
 	first := find(t, c, "x_echo")
 	for _, text := range []string{first.Description, c.Groups()[0].Description} {
@@ -237,7 +237,7 @@ func TestTrialMCPListsChangeTheirMind(t *testing.T) {
 		t.Errorf("the line of the group: %q", c.Groups()[0].Description)
 	}
 	l.tools.Store(`[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":true}}]`)
-	again := mcp.Config{DataDir: cfg.DataDir, Servers: map[string]mcp.Server{"x": s}}
+	again := mcp.Config{Accounts: cfg.Accounts, Servers: map[string]mcp.Server{"x": s}}
 	must(t, c.Close())
 	c = client(t, again)
 	call(t, c, "x_echo", nil) // connects, and reads the list that is there now

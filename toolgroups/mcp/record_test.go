@@ -10,21 +10,23 @@ import (
 	"oneclaw/toolgroups/mcp"
 )
 
-// A server of the settings is held to what it said first, however often the bot is restarted
-// and whether or not it has kept the list.
-func TestAServerOfTheSettingsIsHeldToWhatItSaidFirst(t *testing.T) {
+// keeping returns the configuration of a store for records.
+func keeping(t testing.TB) mcp.AccountsConfig {
+	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
+	return mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")}
+}
+
+// A server of the settings is held to what it said first, however often the bot is restarted.
+func TestAServerOfTheSettingsIsHeldToWhatItSaidFirst(t *testing.T) {
+	accounts := keeping(t)
 	const first, then = `[{"name":"send","description":"Sends","inputSchema":{}}]`, `[{"name":"send","description":"Sends","inputSchema":{},"annotations":{"readOnlyHint":true}},{"name":"new","inputSchema":{},"annotations":{"readOnlyHint":true}}]`
-	kept := t.TempDir()
-	for _, c := range []struct{ dir, tools string }{{kept, first}, {t.TempDir(), then}, {kept, then}, {kept, then}} {
+	for _, tools := range []string{first, then, then} {
 		s := raw(t, first)
-		s.Env["RAW_TOOLS"] = redact.Secret(c.tools)
-		family := client(t, mcp.Config{
-			DataDir: c.dir, Servers: map[string]mcp.Server{"x": s},
-			Accounts: mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")},
-		})
+		s.Env["RAW_TOOLS"] = redact.Secret(tools)
+		family := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s}, Accounts: accounts})
 		text, err := family.Check(t.Context(), "x", "")
 		must(t, err)
 		t.Log(text)
@@ -37,39 +39,33 @@ func TestAServerOfTheSettingsIsHeldToWhatItSaidFirst(t *testing.T) {
 	}
 }
 
-// A replica starts with the list that it has kept, which is older than what another one has seen.
-func TestAnOldListChangesNothingThatWaitsOrWasAllowed(t *testing.T) {
-	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
+// A change that one replica has seen waits on all of them, and is allowed on all of them.
+func TestAChangeWaitsOnAllReplicas(t *testing.T) {
+	accounts := keeping(t)
 	const first, then = `[{"name":"send","description":"Sends","inputSchema":{}}]`, `[{"name":"send","description":"Sends mail","inputSchema":{}}]`
-	replica := func(dir, tools string) *mcp.Client {
-		s := raw(t, tools)
-		return client(t, mcp.Config{
-			DataDir: dir, Servers: map[string]mcp.Server{"x": s}, Accounts: mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")},
-		})
+	replica := func(tools string) *mcp.Client {
+		return client(t, mcp.Config{Servers: map[string]mcp.Server{"x": raw(t, tools)}, Accounts: accounts})
 	}
-	kept := t.TempDir()
-	one := replica(kept, first)
+	one := replica(first)
 	one.Discover(t.Context())
 	must(t, one.Close())
-	two := replica(t.TempDir(), then)
+	two := replica(then)
 	two.Discover(t.Context())
 	code := two.Status()[0].ChangesCode
-	if got := replica(kept, then).Status()[0].ChangesCode; got == "" || got != code {
+	if got := replica(then).Status()[0].ChangesCode; got == "" || got != code {
 		t.Errorf("a replica that starts says that the change %q waits, another one %q", got, code)
 	}
 	if allowed, err := two.AllowChanges(t.Context(), "x", code); err != nil || !allowed {
 		t.Errorf("the change was not allowed: %t, %v", allowed, err)
 	}
-	again := replica(kept, then)
+	again := replica(then)
 	if got := again.Status()[0].PendingChanges; len(got) > 0 {
-		t.Errorf("a replica that starts takes its old list for a change: %+v", got)
+		t.Errorf("a replica that starts takes an old list for a change: %+v", got)
 	}
 	if got := find(t, again, "x_send").Description; got != "Sends mail" {
 		t.Errorf("it describes the tool as %q", got)
 	}
-	_, err = again.Check(t.Context(), "x", "")
+	_, err := again.Check(t.Context(), "x", "")
 	must(t, err)
 	if got := again.Status()[0].PendingChanges; len(got) > 0 {
 		t.Errorf("changes wait: %+v", got)

@@ -1,0 +1,304 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneclaw/storage"
+)
+
+// RecordPrefix begins the keys of the records, one per server.
+const RecordPrefix = "mcp/pin/"
+
+const (
+	// maxStored bounds each of the two lists in a record, in bytes. What is beyond it counts as new at the
+	// next connection.
+	maxStored = 3 << 20
+	// storeTime bounds reading and writing a record.
+	storeTime = 10 * time.Second
+	// maxShown bounds a text from a server that is shown to an administrator, in characters.
+	maxShown = 500
+)
+
+// record is what is known of a server from its connections. What it lists otherwise than it was allowed to waits
+// for an administrator.
+type record struct {
+	// Allowed has the tools as an administrator allowed them by adding the server or allowing its changes.
+	// For a server in the settings the first list counts as allowed.
+	Allowed toolList `json:"allowed"`
+	// Listed is what the server listed last, so that its tools are known while it is not connected.
+	Listed toolList `json:"listed,omitzero"`
+}
+
+func (r record) hasList() bool { return r.Listed.Fingerprint != "" }
+
+// Change is a change in a server's descriptions since they were allowed.
+type Change struct {
+	// Tool is the server's name for the tool; empty for a change of the server itself.
+	Tool string
+	// Description describes the change. NewText is the new text, if any, shortened.
+	Description, NewText string
+}
+
+// offered returns the list as it is offered: with the allowed texts, and with only those permissions
+// that were allowed and are still claimed. A tool that was not allowed has no permissions.
+func (r record) offered() toolList {
+	known, l := byName(r.Allowed.Tools), r.Listed
+	l.Title, l.Instructions = r.Allowed.Title, r.Allowed.Instructions
+	l.Tools = slices.Clone(l.Tools)
+	for i, e := range l.Tools {
+		e.current = e.hash()
+		p, ok := known[e.Name]
+		if ok {
+			e.Description, e.Parameters = p.Description, p.Parameters
+		}
+		e.ReadOnly, e.NonDestructive = ok && p.ReadOnly && e.ReadOnly, ok && p.NonDestructive && e.NonDestructive
+		l.Tools[i] = e
+	}
+	return l
+}
+
+func byName(entries []entry) map[string]entry {
+	m := make(map[string]entry, len(entries))
+	for _, e := range entries {
+		m[e.Name] = e
+	}
+	return m
+}
+
+// withList returns the record after the server has sent a list. New tools have no permissions.
+func (r record) withList(s *server, l toolList) record {
+	r.Listed = l
+	if r.Allowed.Fingerprint != l.Fingerprint {
+		l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
+		r.Allowed = l
+		return r
+	}
+	known := byName(r.Allowed.Tools)
+	r.Allowed.Tools = slices.Clone(r.Allowed.Tools)
+	for _, e := range l.Tools {
+		if _, ok := known[e.Name]; ok || e.Fault != "" || !s.cfg.offers(e.Name) {
+			continue
+		}
+		e.ReadOnly, e.NonDestructive = false, false
+		known[e.Name] = e
+		r.Allowed.Tools = append(r.Allowed.Tools, e)
+	}
+	return r
+}
+
+// pending returns what the server lists otherwise than it was allowed to; the fingerprint is empty if there is
+// nothing.
+func (s *server) pending(r record) toolList {
+	known, l := byName(r.Allowed.Tools), r.Listed
+	l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool {
+		was, ok := known[e.Name]
+		if !ok {
+			was = e
+			was.ReadOnly, was.NonDestructive = false, false
+		}
+		return e.Fault != "" || !s.cfg.offers(e.Name) || len(s.changes(was, e)) == 0
+	})
+	if len(l.Tools) == 0 && l.Title == r.Allowed.Title && l.Instructions == r.Allowed.Instructions {
+		return toolList{}
+	}
+	l.OldProtocol = false
+	return l
+}
+
+// limitSize drops the entries beyond maxStored bytes.
+func limitSize(entries []entry) []entry {
+	total := 0
+	for i, e := range entries {
+		if total += len(e.Name) + len(e.Description) + len(e.Parameters) + 100; total > maxStored {
+			return entries[:i]
+		}
+	}
+	return entries
+}
+
+// changes describes those changes of a tool that loosen its rules or may mislead.
+func (s *server) changes(was, now entry) []Change {
+	var all []Change
+	say := func(what, is string) {
+		all = append(all, Change{Tool: clean(now.Name, maxName), Description: what, NewText: clean(is, maxShown)})
+	}
+	both := now
+	both.ReadOnly, both.NonDestructive = now.ReadOnly && was.ReadOnly, now.NonDestructive && was.NonDestructive
+	if s.effect(now) != s.effect(both) {
+		if now.ReadOnly {
+			say("says now that it only reads, so that it would run without asking", "")
+		} else {
+			say("says now that it destroys nothing", "")
+		}
+	}
+	if was.Description != now.Description {
+		say("is described otherwise", now.Description)
+	}
+	if !sameJSON(was.Parameters, now.Parameters) {
+		say("takes other parameters", string(now.Parameters))
+	}
+	return all
+}
+
+// sameJSON reports whether two values are equal regardless of white space and HTML escapes.
+func sameJSON(a, b json.RawMessage) bool {
+	one, errOne := json.Marshal(a)
+	other, errOther := json.Marshal(b)
+	return errOne == nil && errOther == nil && bytes.Equal(one, other)
+}
+
+// pendingChanges returns the changes that wait for an administrator, and the code that allows them.
+func (s *server) pendingChanges(r record) (all []Change, code string) {
+	w, allowed := s.pending(r), r.Allowed
+	if w.Fingerprint == "" {
+		return nil, ""
+	}
+	if w.Title != allowed.Title {
+		all = append(all, Change{Description: "calls itself otherwise", NewText: clean(w.Title, maxShown)})
+	}
+	if w.Instructions != allowed.Instructions {
+		all = append(all, Change{Description: "describes itself otherwise", NewText: clean(w.Instructions, maxShown)})
+	}
+	known := byName(allowed.Tools)
+	for _, e := range w.Tools {
+		all = append(all, s.changes(known[e.Name], e)...)
+	}
+	if len(all) == 0 {
+		return nil, ""
+	}
+	data, _ := json.Marshal(w) // never fails: strings, and raw JSON that was encoded before
+	sum := sha256.Sum256(data)
+	return all, hex.EncodeToString(sum[:4])
+}
+
+// load reads the record of the server. An unreadable one is an error. A missing one, and that of another
+// server of the same name, is returned as empty.
+func (s *server) load(ctx context.Context) (r record, data []byte, rev storage.Revision, err error) {
+	entry, err := s.clientCfg.Accounts.KV.Get(ctx, RecordPrefix+s.name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return record{}, nil, storage.Absent, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(entry.Value, &r)
+	}
+	if err != nil {
+		return record{}, nil, 0, fmt.Errorf("read the record: %w", err)
+	}
+	if r.Allowed.Fingerprint != s.fingerprint {
+		r = record{}
+	}
+	return r, entry.Value, entry.Revision, nil
+}
+
+// encode returns the JSON of a record, without what is beyond the bounds.
+func (r record) encode() []byte {
+	r.Allowed.Tools, r.Listed.Tools = limitSize(r.Allowed.Tools), limitSize(r.Listed.Tools)
+	data, _ := json.Marshal(r) // never fails: strings, and raw JSON that was encoded before
+	return data
+}
+
+// change changes the record, which other processes may write concurrently.
+func (s *server) change(ctx context.Context, change func(*record)) (record, error) {
+	if s.clientCfg.Accounts.KV == nil {
+		s.mu.Lock()
+		r := s.record
+		s.mu.Unlock()
+		change(&r)
+		return r, nil
+	}
+	for {
+		r, data, rev, err := s.load(ctx)
+		if err != nil {
+			return r, err
+		}
+		change(&r)
+		now := r.encode()
+		if bytes.Equal(now, data) {
+			return r, nil
+		}
+		if _, err = s.clientCfg.Accounts.KV.Put(ctx, RecordPrefix+s.name, now, rev); !errors.Is(err, storage.ErrConflict) {
+			return r, err
+		}
+	}
+}
+
+// reload reads the record again and reports whether that has changed the group.
+func (s *server) reload(ctx context.Context) (bool, error) {
+	r, _, _, err := s.load(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.hasList() { // nothing is stored, or by an administrator who has just added it
+		r.Listed = s.record.Listed
+	}
+	s.record = r
+	if !r.hasList() {
+		return false, nil
+	}
+	g := s.buildGroup(r.offered(), true)
+	differs := !sameTools(s.group, g)
+	s.group = g
+	return differs, nil
+}
+
+// Reload reads the records again, which other processes may have changed.
+func (c *Client) Reload(ctx context.Context) error {
+	if c.cfg.Accounts.KV == nil {
+		return nil
+	}
+	var errs []error
+	changed := false
+	for _, s := range c.currentServers() {
+		differs, err := s.reload(ctx)
+		changed = changed || differs
+		if err != nil {
+			errs = append(errs, fmt.Errorf("mcp: server %q: %w", s.name, err))
+		}
+	}
+	if changed && c.cfg.OnChange != nil {
+		c.cfg.OnChange()
+	}
+	return errors.Join(errs...)
+}
+
+// AllowChanges allows the pending changes that have this code, and reports whether there were any.
+// Later changes have another code.
+func (c *Client) AllowChanges(ctx context.Context, name, code string) (bool, error) {
+	s, ok := c.find(name)
+	if !ok || c.cfg.Accounts.KV == nil {
+		return false, nil
+	}
+	allowed := false
+	_, err := s.change(ctx, func(r *record) {
+		_, waits := s.pendingChanges(*r)
+		if allowed = waits != "" && strings.EqualFold(waits, code); !allowed {
+			return
+		}
+		pending := s.pending(*r)
+		now := byName(pending.Tools)
+		for i, e := range r.Allowed.Tools {
+			if other, ok := now[e.Name]; ok {
+				r.Allowed.Tools[i] = other
+			}
+		}
+		r.Allowed.Title, r.Allowed.Instructions = pending.Title, pending.Instructions
+	})
+	if err != nil {
+		return false, fmt.Errorf("mcp: server %q: allow its changes: %w", s.name, err)
+	}
+	if !allowed {
+		return false, nil
+	}
+	return true, c.Reload(ctx)
+}
