@@ -58,7 +58,7 @@ func (d *Registry) AskOwner(ctx context.Context, j *queue.Run) (string, error) {
 		return d.welcomeText(one), d.enqueueKept(ctx, one)
 	case !owned || one.Standing == standingRefused:
 		return outbox.DeliveryOf(j).Notice, nil
-	case one.Standing != standingAsked || one.Chat == (chats.Chat{}): // an imported request has no chat
+	case one.Standing != standingAsked:
 		if err := d.makeRoom(ctx, now); err != nil {
 			return "", err
 		}

@@ -157,3 +157,17 @@ func (d *Registry) IsAdmitted(ctx context.Context, user string) (bool, error) {
 func (d *Registry) Handlers() map[string]interact.Handler {
 	return map[string]interact.Handler{cardAdmit: d.handleAdmitPress, cardPeople: d.handlePeoplePress}
 }
+
+// FindUser returns the id of a user with any standing, or of the bot's owner if user is empty, and the
+// direct chat if it is known. The id is empty if there is no such user.
+func FindUser(ctx context.Context, kv storage.KV, user string) (id string, chat chats.Chat, err error) {
+	r := newRegister(kv, slog.New(slog.DiscardHandler))
+	if err := r.load(ctx); err != nil {
+		return "", chats.Chat{}, err
+	}
+	one, _ := r.owner()
+	if user != "" {
+		one = r.find(user)
+	}
+	return one.User, one.Chat, nil
+}

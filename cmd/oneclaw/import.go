@@ -20,22 +20,24 @@ import (
 type importOptions struct {
 	mover     moving.Mover
 	workspace string
+	schedules string
 }
 
 func importCommand(load cli.Loader) *cobra.Command {
 	command := cli.ParentCommand("import", "Move in from another bot (stop the bot first)")
 	var o importOptions
 	for _, source := range []struct {
-		bot        moving.Bot
-		title, dir string
+		bot                   moving.Bot
+		title, dir, schedules string
 	}{
-		{moving.OpenClaw, "OpenClaw", "~/.openclaw"}, {moving.Hermes, "Hermes Agent", "~/.hermes"},
+		{moving.OpenClaw, "OpenClaw", "~/.openclaw", "what 'openclaw cron list --all --json' prints"},
+		{moving.Hermes, "Hermes Agent", "~/.hermes", "~/.hermes/cron/jobs.json"},
 	} {
 		one := &cobra.Command{
 			Use:   string(source.bot) + " DIR",
 			Short: "Take over what " + source.title + " keeps in a folder such as " + source.dir + " (stop the bot first)",
-			Long: "Take over memory, skills, schedules, people, MCP servers, and model providers with their keys, from the folder of " + source.title + ", such as " + source.dir + ". " +
-				"Nothing runs and nothing is sent: schedules arrive paused, skills, MCP servers and providers switched off, and people as requests that /people shows; keys are encrypted. " +
+			Long: "Take over memory, skills, schedules and MCP servers from the folder of " + source.title + ", such as " + source.dir + ". " +
+				"Nothing runs and nothing is sent: schedules arrive paused, skills and MCP servers switched off. " +
 				"The list says what is taken over, what is there already, and what is left, with the reason. Nothing in the folder changes, and links are not followed. Running it again does no harm.",
 			Args: cli.OneArgument,
 			RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
@@ -44,6 +46,7 @@ func importCommand(load cli.Loader) *cobra.Command {
 		}
 		one.Flags().BoolVar(&o.mover.DryRun, "dry-run", false, "print the list and change nothing")
 		one.Flags().StringVar(&o.mover.For, "for", "", "who gets memory and schedules, such as telegram:123 (default: the owner of the bot)")
+		one.Flags().StringVar(&o.schedules, "schedules", "", "a file with the schedules: "+source.schedules)
 		if source.bot == moving.OpenClaw {
 			one.Flags().StringVar(&o.workspace, "workspace", "", "the workspace of the agent, if it is elsewhere")
 		}
@@ -57,19 +60,25 @@ func (o importOptions) run(cmd *cobra.Command, cfg config.Config, bot moving.Bot
 	if _, err := chats.ParseChat(o.mover.For); err != nil && o.mover.For != "" {
 		return fmt.Errorf("--for: %q is not a user: want platform:id, such as telegram:123; /whoami shows it", o.mover.For)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	source := moving.Source{Bot: bot}
+	var err error
+	if source.Folder, err = os.OpenRoot(dir); err != nil {
 		return fmt.Errorf("the folder to import: %w", err)
 	}
-	defer func() { _ = root.Close() }()
-	var workspace *os.Root
+	defer func() { _ = source.Folder.Close() }()
 	if o.workspace != "" {
-		if workspace, err = os.OpenRoot(o.workspace); err != nil {
+		if source.Workspace, err = os.OpenRoot(o.workspace); err != nil {
 			return fmt.Errorf("--workspace: %w", err)
 		}
-		defer func() { _ = workspace.Close() }()
+		defer func() { _ = source.Workspace.Close() }()
 	}
-	found, err := moving.Read(cmd.Context(), bot, root, workspace)
+	if o.schedules != "" {
+		if source.Schedules, err = os.Open(o.schedules); err != nil {
+			return fmt.Errorf("--schedules: %w", err)
+		}
+		defer func() { _ = source.Schedules.Close() }()
+	}
+	found, err := moving.Read(cmd.Context(), source)
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
@@ -88,9 +97,7 @@ var arrival = map[moving.Kind]string{
 	moving.KindMemory:   "Memory",
 	moving.KindSkill:    `Skills: switched off. In the chat: "switch on the skill NAME"`,
 	moving.KindSchedule: `Schedules: paused. In the chat: "resume the task NAME"`,
-	moving.KindPerson:   "People: as requests. /people lets them in",
 	moving.KindServer:   "MCP servers: switched off. /mcp on NAME",
-	moving.KindProvider: `Model providers: switched off. In the chat: "switch on the provider NAME"`,
 	moving.KindOther:    "Everything else",
 }
 

@@ -64,7 +64,7 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 		"openclaw.json":          fmt.Sprintf(`{"channels": {"telegram": {"allowFrom": [%d, %d]}}, "mcp": {"servers": {"notes": {"url": %q}}}}`, ann, bob, em.URL),
 		"workspace/MEMORY.md":    "- The cat is called Minka.\n",
 		"skills/weekly/SKILL.md": "---\nname: weekly\ndescription: sum up the week\n---\nSum up.\n",
-		"cron/jobs.json":         `{"jobs": [{"id": "a", "name": "Brief", "schedule": {"kind": "every", "everyMs": 60000}, "payload": {"kind": "agentTurn", "message": "Sum up the news."}}]}`,
+		"schedules.json":         `{"jobs": [{"id": "a", "name": "Brief", "schedule": {"kind": "every", "everyMs": 60000}, "payload": {"kind": "agentTurn", "message": "Sum up the news."}}]}`,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -75,7 +75,7 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 		}
 	}
 	move := func(args ...string) (string, error) {
-		out, err := command(t.Context(), t, w.env, append([]string{"import", "openclaw", dir}, args...)...).CombinedOutput()
+		out, err := command(t.Context(), t, w.env, append([]string{"import", "openclaw", dir, "--schedules", dir + "/schedules.json"}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	for _, args := range [][]string{nil, {"--dry-run"}} {
@@ -88,11 +88,11 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	wantIn(t, out, fmt.Sprintf("= telegram:%d", ann), fmt.Sprintf("+ telegram:%d", bob), "+ 5 taken over, = 1 there already, - 0 left")
+	wantIn(t, out, "let people in with /people", "+ 4 taken over, = 0 there already, - 2 left") // and the file of schedules
 
 	bot = w.run()
-	w.say(bob, "hello?", nil) // has no access yet
-	card := w.shownTo(bot, ann, "They wrote: hello?")
+	w.say(bob, "hello?", nil) // has no access
+	w.shownTo(bot, ann, "They wrote: hello?")
 	prompt := func() string { text, _ := model.prompt.Load().(string); return text }
 	w.ask(bot, ann, "hello", nil)
 	wantIn(t, prompt(), "The cat is called Minka.")
@@ -109,15 +109,6 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "/mcp", nil), "no MCP servers yet", "notes", strings.TrimPrefix(strings.TrimSuffix(em.URL, "/mcp"), "http://"), "imported, and not switched on")
 	wantIn(t, w.ask(bot, ann, "/mcp on notes", nil), "Added notes", "/connect notes")
 	wantIn(t, w.ask(bot, ann, "/mcp on notes", nil), "notes is on already")
-
-	wantIn(t, w.ask(bot, ann, "/people", nil), "Bob", "waits to be let in")
-	list := w.shownTo(bot, ann, "waits to be let in")
-	if _, err := w.telegram.Press(ann, list.ID, ann, button(t, list, "Let in Bob")); err != nil {
-		t.Fatal(err)
-	}
-	w.shownTo(bot, bob, "let you in. Here is")
-	w.ask(bot, bob, "hello again", nil)
-	_ = card
 }
 
 // A folder that is a trap, and one of which nothing can be read, end with one line, and take no more than the

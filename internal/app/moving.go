@@ -54,11 +54,7 @@ func TakeOver(ctx context.Context, cfg config.Config, mover moving.Mover, found 
 
 // takeOver takes over what was found, into an open store.
 func takeOver(ctx context.Context, cfg config.Config, store *database.Store, mover moving.Mover, found *moving.Found, log *slog.Logger) (_ []moving.Line, err error) {
-	key := make([]byte, 32) // a dry run neither reads nor makes the secret key
 	if !mover.DryRun {
-		if key, err = cfg.Place().SecretKey(ctx, store); err != nil {
-			return nil, err
-		}
 		files, err := openFiles(ctx, cfg, store, log)
 		if err != nil {
 			return nil, err
@@ -67,7 +63,7 @@ func takeOver(ctx context.Context, cfg config.Config, store *database.Store, mov
 			defer func() { err = errors.Join(err, files.skills.Sync(ctx)) }()
 		}
 	}
-	if mover.Settings, mover.Vault, err = openSettings(cfg, store, key, log); err != nil {
+	if mover.Settings, _, err = openSettings(cfg, store, make([]byte, 32), log); err != nil { // keys are neither read nor written
 		return nil, err
 	}
 	mover.Store, mover.Now, mover.SkillsDir = store, cfg.Runtime.Now, filepath.Join(cfg.FilesDir(), "skills")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,8 +22,8 @@ import (
 const ChildArgument = "import-child"
 
 const (
-	// folderFD is the file descriptor of the other bot's folder in the child, that of a workspace
-	// elsewhere is the next one.
+	// folderFD is the file descriptor of the other bot's folder in the child; those of a workspace elsewhere and
+	// of a file of schedules follow.
 	folderFD = 3
 	// gcMemory is the memory limit of a child's garbage collector. Above maxMemory the child exits. Both
 	// are in bytes.
@@ -46,16 +47,28 @@ const (
 	Hermes   Bot = "hermes"
 )
 
-// task is the request to the child. Its descriptors are the folder and, if Workspace is set, the workspace.
+// task is the request to the child. Its descriptors are the folder and, if they are set, the workspace and the
+// schedules.
 type task struct {
 	Bot       Bot  `json:"bot"`
 	Workspace bool `json:"workspace,omitempty"`
+	Schedules bool `json:"schedules,omitempty"`
 }
 
-// Read reads the folder of another bot, such as ~/.openclaw, and the workspace of an OpenClaw if it is
-// elsewhere; otherwise workspace is nil. It changes nothing there. The files are parsed in a child process
-// with bounded memory and time. The error says why nothing could be read.
-func Read(ctx context.Context, bot Bot, root, workspace *os.Root) (*Found, error) {
+// Source is what is read of another bot.
+type Source struct {
+	Bot Bot
+	// Folder is its folder, such as ~/.openclaw.
+	Folder *os.Root
+	// Workspace is the workspace of an OpenClaw if it is elsewhere, otherwise nil.
+	Workspace *os.Root
+	// Schedules is a file with its schedules in JSON, or nil.
+	Schedules *os.File
+}
+
+// Read reads what another bot has. It changes nothing there. The files are parsed in a child process with
+// bounded memory and time. The error says why nothing could be read.
+func Read(ctx context.Context, source Source) (*Found, error) {
 	command, err := sandbox.Command(ChildArgument)
 	if err != nil {
 		return nil, fmt.Errorf("moving: %w", err)
@@ -68,7 +81,7 @@ func Read(ctx context.Context, bot Bot, root, workspace *os.Root) (*Found, error
 			_ = f.Close() // it is only read
 		}
 	}()
-	for _, one := range []*os.Root{root, workspace} {
+	for _, one := range []*os.Root{source.Folder, source.Workspace} {
 		if one == nil {
 			continue
 		}
@@ -78,14 +91,18 @@ func Read(ctx context.Context, bot Bot, root, workspace *os.Root) (*Found, error
 		}
 		folders = append(folders, f)
 	}
-	child, err := sandbox.Start(limited, command, folders...)
+	given := folders
+	if source.Schedules != nil {
+		given = append(slices.Clone(given), source.Schedules)
+	}
+	child, err := sandbox.Start(limited, command, given...)
 	if err != nil {
 		return nil, fmt.Errorf("moving: start: %w", err)
 	}
 	defer func() { _ = child.End() }() // the child's answer reports its fault
 	var found Found
 	err = sandbox.ErrNoAnswer
-	if child.Send(task{Bot: bot, Workspace: workspace != nil}) == nil {
+	if child.Send(task{Bot: source.Bot, Workspace: source.Workspace != nil, Schedules: source.Schedules != nil}) == nil {
 		err = json.NewDecoder(io.LimitReader(child.Answer(), maxAnswer)).Decode(&found)
 	}
 	if err != nil {
@@ -122,21 +139,34 @@ func Serve(in io.Reader, out io.Writer) error {
 
 // read reads the folders that this process was started with.
 func (t task) read(visit func(name string)) (*Found, error) {
-	dir, err := openFolder(folderFD, visit)
+	next := folderFD
+	dir, err := openFolder(next, visit)
 	if err != nil {
 		return nil, err
 	}
 	var workspace *folder
 	if t.Workspace {
-		if workspace, err = openFolder(folderFD+1, visit); err != nil {
+		next++
+		if workspace, err = openFolder(next, visit); err != nil {
 			return nil, err
+		}
+	}
+	var schedules []byte
+	if t.Schedules {
+		visit("--schedules")
+		schedules, err = io.ReadAll(io.LimitReader(os.NewFile(uintptr(next+1), "schedules"), maxFile+1))
+		if err == nil && len(schedules) > maxFile {
+			err = fmt.Errorf("it has more than %d MiB", maxFile>>20)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--schedules: %w", cause(err))
 		}
 	}
 	switch t.Bot {
 	case OpenClaw:
-		return readOpenClaw(dir, workspace)
+		return readOpenClaw(dir, workspace, schedules)
 	case Hermes:
-		return readHermes(dir)
+		return readHermes(dir, schedules)
 	}
 	return nil, errors.New("there is no such bot")
 }

@@ -49,7 +49,7 @@ func TestHostileFoldersEndWithASentence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := Read(t.Context(), c.bot, write(t, map[string]string{c.file: c.content}).root, nil)
+			found, err := Read(t.Context(), Source{Bot: c.bot, Folder: write(t, map[string]string{c.file: c.content}).root})
 			if err == nil {
 				t.Fatalf("it is read: %+v", found)
 			}
@@ -68,8 +68,8 @@ func TestHostileFoldersEndWithASentence(t *testing.T) {
 func TestWhatTheChildFindsArrivesWhole(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"openclaw.json":  `{channels: {telegram: {allowFrom: [7]}}, mcp: {servers: {notes: {url: "https://notes.example/mcp"}}}, models: {providers: {x: {baseUrl: "https://x.example/v1", apiKey: "<key>"}}}}`,
-		"cron/jobs.json": `{"jobs": [{"id": "a", "name": "Brief", "schedule": {"kind": "cron", "expr": "0 7 * * *", "tz": "Europe/Berlin"}, "payload": {"kind": "agentTurn", "message": "Sum up."}}]}`,
+		"openclaw.json":  `{channels: {telegram: {allowFrom: [7]}}, mcp: {servers: {notes: {url: "https://notes.example/mcp"}}}}`,
+		"jobs.json":      `{"jobs": [{"id": "a", "name": "Brief", "schedule": {"kind": "cron", "expr": "0 7 * * *", "tz": "Europe/Berlin"}, "payload": {"kind": "agentTurn", "message": "Sum up."}}]}`,
 		"skills/a/x.txt": "", "skills/a/SKILL.md": anySkill, "other": "",
 	}
 	for i := range 3 {
@@ -81,15 +81,20 @@ func TestWhatTheChildFindsArrivesWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = workspace.Close() }()
-	got, err := Read(t.Context(), OpenClaw, dir.root, workspace)
+	schedules, err := dir.root.Open("jobs.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := readOpenClaw(dir, &folder{root: workspace})
+	defer func() { _ = schedules.Close() }()
+	got, err := Read(t.Context(), Source{Bot: OpenClaw, Folder: dir.root, Workspace: workspace, Schedules: schedules})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) || len(got.Notes) != 3 || got.Providers[0].Key != "<key>" {
+	want, err := readOpenClaw(dir, &folder{root: workspace}, []byte(files["jobs.json"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || len(got.Notes) != 3 || len(got.Schedules) != 1 {
 		t.Errorf("%.2000v\nwant %.2000v", got, want)
 	}
 }
@@ -110,7 +115,7 @@ func TestTheNumberOfAllFilesIsBounded(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{"config.yaml": "a: 1", "skills/a/b/SKILL.md": anySkill, "skills/a/c/SKILL.md": anySkill})
 	dir.entries = maxNames - 2
-	found, err := readHermes(dir)
+	found, err := readHermes(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

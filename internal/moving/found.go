@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"oneclaw/bridge/access"
-	"oneclaw/internal/settings"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/schedule"
@@ -26,9 +24,7 @@ const (
 	KindMemory   Kind = "memory"
 	KindSkill    Kind = "skill"
 	KindSchedule Kind = "schedule"
-	KindPerson   Kind = "person"
 	KindServer   Kind = "MCP server"
-	KindProvider Kind = "provider"
 	KindOther    Kind = "other"
 )
 
@@ -40,9 +36,7 @@ type Found struct {
 	Notes     []noteFile
 	Skills    []foundSkill
 	Schedules []foundSchedule
-	People    []access.Person
 	Servers   []foundServer
-	Providers []foundProvider
 	// Left are the things that cannot be taken over.
 	Left []Line
 }
@@ -69,11 +63,16 @@ type foundSchedule struct {
 
 type foundServer struct{ Name, URL string }
 
-type foundProvider struct {
-	settings.Provider
-
-	Key string
-}
+// Reasons why parts of another bot are left.
+const (
+	leftCharacter = "its instructions and character: an agent here gets them with create_agent"
+	leftKeys      = "model providers and keys: set them with oneclaw setup, or ask the bot to make a provider"
+	leftOwn       = "the other bot's own"
+	leftPeople    = "who may talk to the bot, and its tokens: let people in with /people, and set tokens with oneclaw setup once the other bot has stopped"
+	leftPrograms  = "programs of the other bot"
+	leftSchedules = "name the file of its schedules with --schedules"
+	leftSessions  = "conversations stay with the other bot"
+)
 
 // leave notes that a thing cannot be taken over.
 func (f *Found) leave(kind Kind, name, format string, args ...any) {
@@ -95,31 +94,12 @@ func stableID(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:10]
 }
 
-// idPatterns are the ids of people on each platform.
-var idPatterns = map[string]*regexp.Regexp{
-	"telegram": regexp.MustCompile(`^[1-9][0-9]{0,15}$`),
-	"slack":    regexp.MustCompile(`^[UW][A-Z0-9]{2,20}$`),
-}
-
-// addPerson adds a person who was allowed on a platform.
-func (f *Found) addPerson(platform, id, name string) {
-	id = strings.TrimSpace(id)
-	if before, after, ok := strings.Cut(id, ":"); ok && (before == platform || before == "tg" || before == "user") {
-		id = after
-	}
-	user := platform + ":" + id
-	switch {
-	case id == "" || slices.ContainsFunc(f.People, func(p access.Person) bool { return p.User == user }):
-	case id == "*":
-		f.leave(KindPerson, user, "it stands for everybody; OneClaw lets people in one by one")
-	case idPatterns[platform] == nil:
-		f.leave(KindPerson, user, "OneClaw talks on Telegram and Slack only")
-	case !idPatterns[platform].MatchString(id):
-		f.leave(KindPerson, user, "it is not the id of a person; /whoami shows people their ids")
-	case len(f.People) == maxFound:
-		f.leave(KindPerson, user, "there are more than %d people", maxFound)
-	default:
-		f.People = append(f.People, access.Person{User: user, Name: name})
+// leaveAreas notes the parts of a configuration that are left.
+func (f *Found) leaveAreas(config areas, reasons map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(config)) {
+		if reason := reasons[name]; reason != "" {
+			f.leave(KindOther, name, "%s", reason)
+		}
 	}
 }
 

@@ -14,15 +14,12 @@ base: &base {url: https://notes.example/mcp}
 channel_prompts: {-100123: hush, true: a, null: b, 1.5: c}
 voice: {speed: .nan, pitch: -.inf}
 mcp_servers: {7: {<<: *base}, [a]: {url: https://other.example/mcp}}
-providers: {8: {base_url: https://model.example/v1, 9: {10: x}}}
-`}))
+providers: {8: {base_url: https://model.example/v1}}
+`}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found.Providers) != 1 || found.Providers[0].Name != "8" {
-		t.Errorf("providers %+v", found.Providers)
-	}
-	for name, want := range map[string]string{"voice": "unsupported value: ", "mcp_servers": "invalid map key", "channel_prompts": "(not left)"} {
+	for name, want := range map[string]string{"voice": "unsupported value: ", "mcp_servers": "invalid map key", "providers": leftKeys, "channel_prompts": "(not left)"} {
 		if got := reasonOf(found, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -36,20 +33,19 @@ func TestAliasesAreBounded(t *testing.T) {
 		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
 	}
 	for in, want := range map[string]string{text: "it has more than 50000 values", "a: &a [*a]": "it has more than 50000 values"} {
-		if _, err := readHermes(write(t, map[string]string{"config.yaml": in})); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readHermes(write(t, map[string]string{"config.yaml": in}), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %s", in, err, want)
 		}
 	}
 }
 
-// The address of a server or a provider may have a key in it, which is neither taken over nor shown.
+// The address of a server may have a key in it, which is neither taken over nor shown.
 func TestKeysInAddressesAreLeft(t *testing.T) {
 	t.Parallel()
 	const key = "tvly-0123456789abcdef"
 	found, err := readHermes(write(t, map[string]string{"config.yaml": `
 mcp_servers: {query: {url: "https://mcp.x.example/mcp?tavilyApiKey=` + key + `"}, fragment: {url: "https://mcp.x.example/mcp#` + key + `"}, plain: {url: "https://mcp.x.example/mcp"}}
-custom_providers: [{base_url: "https://model.example/v1?key=` + key + `"}]
-`}))
+`}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +54,10 @@ custom_providers: [{base_url: "https://model.example/v1?key=` + key + `"}]
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if len(found.Servers) != 1 || len(found.Providers) != 1 {
-		t.Fatalf("servers %v, providers %v", found.Servers, found.Providers)
+	if len(found.Servers) != 1 {
+		t.Fatalf("servers %v", found.Servers)
 	}
-	if shown := fmt.Sprint(found.Left, found.Servers, found.Providers[0].Name); strings.Contains(shown, key) {
+	if shown := fmt.Sprint(found.Left, found.Servers); strings.Contains(shown, key) {
 		t.Errorf("a key is shown: %s", shown)
 	}
 }
@@ -73,7 +69,7 @@ func TestBuiltinSkillsAreNotReplaced(t *testing.T) {
 	for _, name := range []string{"about-oneclaw", "create-skill", "weekly"} {
 		files["skills/"+name+"/SKILL.md"] = "---\nname: " + name + "\ndescription: c\n---\nd\n"
 	}
-	found, err := readHermes(write(t, files))
+	found, err := readHermes(write(t, files), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,8 @@
 // Package moving reads the folders in which other bots (OpenClaw, Hermes Agent) keep their data, and takes
-// over what has a place here: memory, skills, schedules, people, MCP servers, and model providers with
-// their keys.
+// over what is text and has a place here: memory, skills, schedules and MCP servers.
 //
-// Nothing runs, nothing is sent, and no user gets access: schedules arrive paused, skills, servers and
-// providers switched off, and people as requests. Ids are derived from those of the other bot, so that
+// Nothing runs, nothing is sent, and no user gets access: schedules arrive paused, skills and servers
+// switched off. Ids are derived from those of the other bot, so that
 // an import leaves alone what an earlier one has taken over.
 package moving
 
@@ -60,7 +59,6 @@ type Mover struct {
 	Memory   *memory.Memory
 	Schedule *schedule.Schedule
 	Settings *settings.Settings
-	Vault    *settings.Vault
 	// SkillsDir is the folder of skills.
 	SkillsDir string
 	// For is the user who gets memory and schedules, platform:id. Empty means the bot's owner.
@@ -75,7 +73,7 @@ type Mover struct {
 func (m Mover) Take(ctx context.Context, found *Found) ([]Line, error) {
 	var lines []Line
 	for _, take := range []func(context.Context, *Found) ([]Line, error){
-		m.takeNotes, m.takeSkills, m.takeSchedules, m.takePeople, m.takeServers, m.takeProviders,
+		m.takeNotes, m.takeSkills, m.takeSchedules, m.takeServers,
 	} {
 		more, err := take(ctx, found)
 		if lines = append(lines, more...); err != nil {
@@ -83,7 +81,7 @@ func (m Mover) Take(ctx context.Context, found *Found) ([]Line, error) {
 		}
 	}
 	lines = append(lines, found.Left...)
-	order := []Kind{KindMemory, KindSkill, KindSchedule, KindPerson, KindServer, KindProvider, KindOther}
+	order := []Kind{KindMemory, KindSkill, KindSchedule, KindServer, KindOther}
 	slices.SortStableFunc(lines, func(a, b Line) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
 	return lines, nil
 }
@@ -248,14 +246,6 @@ func (m Mover) takeSchedules(ctx context.Context, found *Found) (lines []Line, e
 	return lines, nil
 }
 
-func (m Mover) takePeople(ctx context.Context, found *Found) (lines []Line, err error) {
-	reasons, err := access.Import(ctx, m.Store, found.People, m.Now(), !m.DryRun)
-	for i, reason := range reasons {
-		lines = append(lines, lineOf(KindPerson, found.People[i].User, wording.OneLine(found.People[i].Name, maxShown), reason, access.ErrKnown))
-	}
-	return lines, err
-}
-
 func (m Mover) takeServers(ctx context.Context, found *Found) (lines []Line, err error) {
 	var offers []connections.Offer
 	for _, s := range found.Servers {
@@ -266,40 +256,4 @@ func (m Mover) takeServers(ctx context.Context, found *Found) (lines []Line, err
 		lines = append(lines, lineOf(KindServer, offers[i].Name, wording.OneLine(offers[i].Host(), maxShown), reason, connections.ErrKnown))
 	}
 	return lines, err
-}
-
-func (m Mover) takeProviders(ctx context.Context, found *Found) (lines []Line, err error) {
-	pending := 0
-	for _, p := range found.Providers {
-		added, err := m.Settings.Providers.Import(ctx, p.Provider, pending, !m.DryRun)
-		if added && m.DryRun {
-			pending++
-		}
-		var reason error
-		switch {
-		case settings.Is(err, settings.Invalid) || settings.Is(err, settings.Full):
-			reason = err
-		case err != nil:
-			return lines, err
-		case !added && !m.lacksKey(ctx, p):
-			reason = errKnown
-		case p.Key != "" && !m.DryRun:
-			if err := m.Vault.SetKey(ctx, p.ID, p.Key); err != nil {
-				return lines, err
-			}
-		}
-		text := p.BaseURL + ", with its key"
-		if p.Key == "" {
-			text = p.BaseURL + ", without a key: enter it with oneclaw provider key " + p.ID
-		}
-		lines = append(lines, lineOf(KindProvider, p.Name, text, reason, errKnown))
-	}
-	return lines, nil
-}
-
-// lacksKey reports whether a provider is stored as it was found, but without the key: an earlier import was
-// interrupted.
-func (m Mover) lacksKey(ctx context.Context, p foundProvider) bool {
-	stored, err := m.Settings.Providers.Get(ctx, p.ID)
-	return err == nil && p.Key != "" && !stored.HasKey && stored.BaseURL == p.BaseURL
 }

@@ -96,8 +96,47 @@ func TestMemoryIsSplitIntoNotes(t *testing.T) {
 		"# " + strings.Repeat("x", 300) + "\n- a": {strings.Repeat("x", maxHeading-1) + "…: a"},
 		" \n\n": nil,
 	} {
-		if got := splitNotes(in); !reflect.DeepEqual(got, want) {
+		if got, _ := splitNotes(in); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// OpenClaw marks what it knows of a person: what was withdrawn, and the instructions of the file itself, are
+// no facts.
+func TestOnlyWhatIsMarkedActiveIsAFact(t *testing.T) {
+	t.Parallel()
+	const head = "---\nsummary: x\n---\n\n# USER.md - User Model\n\nWrite wishes here.\n\n```md\n<!-- observed: 2026-01-02 | status: active -->\n- An example\n```\n\n## Directives\n\n"
+	for in, want := range map[string]string{
+		head + "<!-- observed: YYYY-MM-DD | status: active -->\n\n- Prefer ...\n":                                                                        "[] 2",
+		head + "<!-- observed: 2026-02-03 | status: active -->\n\n- Prefer tea\n<!-- observed: 2026-02-01 | status: superseded -->\n\n- Prefer coffee\n": "[Directives: Prefer tea] 2",
+		"<!-- a comment\nof two lines -->\n- Likes tea\n<!-- another -->\n- Likes rain":                                                                  "[Likes tea Likes rain] 0",
+	} {
+		notes, unmarked := splitNotes(in)
+		if got := fmt.Sprint(notes, unmarked); got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// What OpenClaw prints of its schedules: its own jobs and those with a condition are left, and a page is no list.
+func TestOnlySchedulesOfAPersonAreTakenOver(t *testing.T) {
+	t.Parallel()
+	job := func(id, more string) string {
+		return `{"id": "` + id + `", "name": "` + id + `", "schedule": {"kind": "every", "everyMs": 60000}, "payload": {"kind": "agentTurn", "message": "Sum up."}` + more + `}`
+	}
+	found, err := readOpenClaw(write(t, map[string]string{"openclaw.json": "{}"}), nil, []byte(`{"jobs": [`+strings.Join([]string{
+		job("person", ""), job("own", `, "declarationKey": "heartbeat"`), job("watch", `, "trigger": {"script": "x"}`),
+	}, ",")+`], "total": 203, "hasMore": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Schedules) != 1 || found.Schedules[0].Name != "person" {
+		t.Errorf("schedules %+v", found.Schedules)
+	}
+	for name, want := range map[string]string{"own": "of the other bot itself", "watch": "with the condition in words", "--schedules": "more schedules than these 3"} {
+		if got := reasonOf(found, name); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
@@ -145,7 +184,7 @@ func TestNoLinksAreFollowedAndNothingHasNoEnd(t *testing.T) {
 	must(os.Mkdir(at("workspace/memory/folder.md"), 0o700))
 	must(os.WriteFile(at("workspace/memory/large.md"), make([]byte, maxFile+1), 0o600))
 	must(os.WriteFile(at("workspace/memory/binary.md"), []byte{0xff, 0xfe}, 0o600))
-	found, err := readOpenClaw(root, nil)
+	found, err := readOpenClaw(root, nil, nil)
 	must(err)
 	for name, want := range map[string]string{
 		"workspace/MEMORY.md":        "it is a link, and links are not followed",
@@ -178,7 +217,7 @@ func TestTheNumberAndTheSizeOfFilesAreBounded(t *testing.T) {
 	for i := range maxEntries + 1 {
 		files[fmt.Sprintf("skills/s%d", i)] = ""
 	}
-	found, err := readOpenClaw(write(t, files), nil)
+	found, err := readOpenClaw(write(t, files), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,34 +231,22 @@ func TestTheNumberAndTheSizeOfFilesAreBounded(t *testing.T) {
 	}
 }
 
-// A mistake in one part of a configuration leaves the others.
+// A mistake in one part leaves the others, and what is not taken over is said.
 func TestAMistakeAffectsItsOwnPart(t *testing.T) {
 	t.Parallel()
 	found, err := readOpenClaw(write(t, map[string]string{
-		"openclaw.json":  `{commands: {ownerAllowFrom: [123456789, "slack:U0123ABC"]}, channels: {telegram: {allowFrom: [{}]}, slack: {allowFrom: "U0123ABC"}}, mcp: {servers: 7}, models: {providers: {x: {baseUrl: "https://x.example/v1", apiKey: "two words"}}}}`,
-		"cron/jobs.json": `{"jobs": [{"id": 7, "schedule": 3}, {"id": "b", "schedule": {"kind": "moon"}, "payload": {"kind": "agentTurn", "message": "hi"}}]}`,
-	}), nil)
+		"openclaw.json": `{channels: 7, mcp: {servers: 7}, models: {}, agents: {defaults: {workspace: "~/.openclaw/workspace"}}}`, "workspace/MEMORY.md": "- a",
+	}), nil, []byte(`{"jobs": [{"id": 7, "schedule": 3}, {"id": "b", "schedule": {"kind": "moon"}, "payload": {"kind": "agentTurn", "message": "hi"}}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{
-		"123456789": "it does not name a platform", "channels.telegram": "want a text", "mcp.servers": "cannot unmarshal number", "x": "its key has spaces in it", "7": "cannot unmarshal", "hi": "its kind of schedule is not known here",
-	} {
+	for name, want := range map[string]string{"channels": leftPeople, "models": leftKeys, "mcp.servers": "cannot unmarshal number", "7": "cannot unmarshal", "hi": "its kind of schedule is not known here"} {
 		if got := reasonOf(found, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if len(found.People) != 1 || found.People[0].User != "slack:U0123ABC" || len(found.Providers) != 1 || found.Providers[0].Key != "" {
-		t.Errorf("people %v, providers %v", found.People, found.Providers)
-	}
-}
-
-func TestEnvironmentFiles(t *testing.T) {
-	t.Parallel()
-	got := parseEnv([]byte("# no\nA=1\nexport B = \"two words\" # no\nC='x'\nD=y # no\n=z\nE\nF=\n"))
-	want := map[string]string{"A": "1", "B": "two words", "C": "x", "D": "y", "F": ""}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	if len(found.Notes) != 1 {
+		t.Errorf("notes %v", found.Notes)
 	}
 }
 
@@ -253,11 +280,6 @@ func check(t *testing.T, found *Found, err error) {
 			t.Errorf("line %q", line)
 		}
 	}
-	for _, p := range found.People {
-		if platform, id, _ := strings.Cut(p.User, ":"); !idPatterns[platform].MatchString(id) {
-			t.Errorf("person %q", p.User)
-		}
-	}
 	for _, s := range found.Schedules {
 		if s.Plan.Kind == schedule.Interval && s.Plan.EveryMinutes < 1 {
 			t.Errorf("plan %+v", s.Plan)
@@ -283,24 +305,18 @@ const (
 )
 
 func FuzzOpenClaw(f *testing.F) {
-	f.Add(`{env: {A_API_KEY: "x"}, channels: {telegram: {allowFrom: [1], accounts: {a: {allowFrom: ["tg:2"]}}}}, models: {providers: {o: {baseUrl: "http://x", apiKey: {source: "env", id: "A"}}}}, mcp: {servers: {s: {url: "http://x"}}}}`,
-		`{"jobs": [{"id": "a", "schedule": {"kind": "every", "everyMs": 1e300}, "payload": {"kind": "agentTurn", "message": "m"}}]}`, `{"profiles": {"a": {"type": "api_key", "provider": "openai", "key": "k"}}}`, anyMemory, anySkill)
-	f.Fuzz(func(t *testing.T, config, jobs, profiles, notes, skill string) {
-		found, err := readOpenClaw(write(t, map[string]string{
-			"openclaw.json": config, "cron/jobs.json": jobs, "agents/main/agent/auth-profiles.json": profiles, "credentials/telegram-allowFrom.json": profiles,
-			"workspace/MEMORY.md": notes, "skills/a/SKILL.md": skill,
-		}), nil)
+	f.Add(`{channels: {telegram: {allowFrom: [1]}}, agents: {defaults: {workspace: "workspace"}}, mcp: {servers: {s: {url: "http://x"}}}}`,
+		`{"jobs": [{"id": "a", "schedule": {"kind": "every", "everyMs": 1e300}, "payload": {"kind": "agentTurn", "message": "m"}}]}`, anyMemory, anySkill)
+	f.Fuzz(func(t *testing.T, config, jobs, notes, skill string) {
+		found, err := readOpenClaw(write(t, map[string]string{"openclaw.json": config, "workspace/MEMORY.md": notes, "skills/a/SKILL.md": skill}), nil, []byte(jobs))
 		check(t, found, err)
 	})
 }
 
 func FuzzHermes(f *testing.F) {
-	f.Add("model: {default: x, base_url: http://x}\nproviders: {a: {api: http://y, key_env: K}}\nmcp_servers: &m {s: {url: http://z}}\nother: *m\n", "K=v\nSLACK_ALLOWED_USERS=U0123\n",
-		`{"jobs": [{"id": "a", "prompt": "p", "schedule": {"kind": "once", "run_at": "2190-01-01"}}]}`, anyMemory, anySkill)
-	f.Fuzz(func(t *testing.T, config, env, jobs, notes, skill string) {
-		found, err := readHermes(write(t, map[string]string{
-			"config.yaml": config, ".env": env, "cron/jobs.json": jobs, "pairing/telegram-approved.json": jobs, "memories/USER.md": notes, "skills/x/a/SKILL.md": skill,
-		}))
+	f.Add("mcp_servers: &m {s: {url: http://z}}\nother: *m\n", `{"jobs": [{"id": "a", "prompt": "p", "schedule": {"kind": "once", "run_at": "2190-01-01"}}]}`, anyMemory, anySkill)
+	f.Fuzz(func(t *testing.T, config, jobs, notes, skill string) {
+		found, err := readHermes(write(t, map[string]string{"config.yaml": config, "memories/USER.md": notes, "skills/x/a/SKILL.md": skill}), []byte(jobs))
 		check(t, found, err)
 	})
 }

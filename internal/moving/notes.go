@@ -1,8 +1,10 @@
 package moving
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"oneclaw/internal/wording"
@@ -26,7 +28,10 @@ func (f *Found) addNotes(from *folder, name, section string) {
 		f.leave(KindMemory, name, "it is not UTF-8 text")
 		return
 	}
-	texts := splitNotes(string(data))
+	texts, unmarked := splitNotes(string(data))
+	if unmarked > 0 {
+		f.leave(KindMemory, name, "%s in it with no line before that says when they were observed, and that they are active", wording.Plural(unmarked, "text", "texts"))
+	}
 	if len(texts) > memory.MaxNotes {
 		f.leave(KindMemory, name, "of its %d notes only the first %d fit", len(texts), memory.MaxNotes)
 		texts = texts[:memory.MaxNotes]
@@ -43,16 +48,16 @@ func (f *Found) addNotes(from *folder, name, section string) {
 }
 
 // splitNotes splits a memory into notes: entries between delimiters or, in Markdown, list items and
-// paragraphs, each with the headings above it. A text that is too long for a note becomes several.
-func splitNotes(text string) []string {
+// paragraphs, each with the headings above it. A text that is too long for a note becomes several. If any
+// text is marked as active or not, only the active ones are notes, and unmarked counts the texts without a mark.
+func splitNotes(text string) (notes []string, unmarked int) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\uFEFF"), "\r\n", "\n")
 	var entries []string
 	if strings.Contains(text, delimiter) {
 		entries = strings.Split(text, delimiter)
 	} else {
-		entries = splitMarkdown(text)
+		entries, unmarked = splitMarkdown(text)
 	}
-	var notes []string
 	for _, entry := range entries {
 		for entry = strings.TrimSpace(entry); entry != ""; {
 			var part string
@@ -60,13 +65,23 @@ func splitNotes(text string) []string {
 			notes = append(notes, strings.TrimSpace(part))
 		}
 	}
-	return notes
+	return notes, unmarked
 }
 
-// splitMarkdown returns list items and paragraphs with the headings above them.
-func splitMarkdown(text string) []string {
-	var entries []string
-	var headings [6]string // by level
+// mark is the comment that stands before each entry of OpenClaw's USER.md.
+var mark = regexp.MustCompile(`^<!--\s*observed:\s*(\S+)\s*\|\s*status:\s*(\S+)\s*-->$`)
+
+// splitMarkdown returns list items and paragraphs with the headings above them, without comments and front
+// matter, as [splitNotes] does.
+func splitMarkdown(text string) (entries []string, unmarked int) {
+	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
+		if _, after, ends := strings.Cut(rest, "\n---\n"); ends {
+			text = after
+		}
+	}
+	var active []string
+	marked, isActive, isMarked := false, false, false // of any entry, of the next one
+	var headings [6]string                            // by level
 	var block []string
 	flush := func() {
 		if len(block) > 0 {
@@ -75,16 +90,31 @@ func splitMarkdown(text string) []string {
 			if path := strings.Join(above, " > "); path != "" {
 				entry = path + ": " + entry
 			}
-			entries = append(entries, entry)
+			switch {
+			case isActive:
+				active = append(active, entry)
+			case !isMarked:
+				entries = append(entries, entry)
+			}
+			isActive, isMarked = false, false
 		}
 		block = nil
 	}
-	fenced := false
+	fenced, comment := false, false
 	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(line)
 		level := len(trimmed) - len(strings.TrimLeft(trimmed, "#"))
 		isFence := strings.HasPrefix(trimmed, "```")
 		switch {
+		case comment:
+			comment = !strings.Contains(line, "-->")
+		case !fenced && strings.HasPrefix(trimmed, "<!--"):
+			flush()
+			comment = !strings.Contains(line, "-->")
+			if m := mark.FindStringSubmatch(trimmed); m != nil {
+				_, err := time.Parse(time.DateOnly, m[1])
+				marked, isMarked, isActive = true, true, err == nil && m[2] == "active"
+			}
 		case isFence || fenced:
 			fenced = fenced != isFence
 			block = append(block, line)
@@ -93,7 +123,8 @@ func splitMarkdown(text string) []string {
 		case level > 0 && level <= len(headings) && strings.HasPrefix(trimmed[level:], " "):
 			flush()
 			clear(headings[level-1:])
-			if title := strings.TrimSpace(trimmed[level:]); !strings.HasSuffix(title, ".md") {
+			title := strings.TrimSpace(trimmed[level:])
+			if first, _, _ := strings.Cut(title, " "); !strings.HasSuffix(first, ".md") { // the name of the file
 				headings[level-1] = wording.Clip(title, maxHeading)
 			}
 		default:
@@ -105,7 +136,10 @@ func splitMarkdown(text string) []string {
 		}
 	}
 	flush()
-	return entries
+	if marked {
+		return active, len(entries)
+	}
+	return entries, 0
 }
 
 // listItem returns the text of an item of a list that is not part of another item.

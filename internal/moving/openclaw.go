@@ -24,25 +24,31 @@ var openClawWorkspaces = []string{"workspace", "workspace-main", "workspace.defa
 
 // openClawLeft says why parts of OpenClaw's folder are left.
 var openClawLeft = map[string]string{
-	"agents":       "conversations and sign-ins stay; of it, only keys are read",
-	"browser":      "the other bot's browser",
-	"devices":      "the other bot's own apps",
-	"extensions":   "programs of the other bot",
-	"hooks":        "programs of the other bot",
-	"identity":     "the other bot's own keys",
-	"logs":         "what the other bot did",
+	"agents":       leftSessions,
+	"browser":      leftOwn,
+	"credentials":  leftPeople,
+	"cron":         leftSchedules,
+	"devices":      leftOwn,
+	"extensions":   leftPrograms,
+	"hooks":        leftPrograms,
+	"identity":     leftOwn,
+	"logs":         leftOwn,
 	"media":        "files of conversations; send the bot those that it shall have",
-	"plugins":      "programs of the other bot",
-	"sandbox":      "what the other bot did",
-	"sessions":     "conversations stay with the other bot",
-	"state":        "a database, in which versions from June 2026 on keep schedules, pairings and keys: write the schedules to cron/jobs.json with 'openclaw cron list --all --json', and import again",
-	"AGENTS.md":    "instructions of its agent: an agent here gets instructions with create_agent",
-	"BOOTSTRAP.md": "instructions of its agent: an agent here gets instructions with create_agent",
+	"plugins":      leftPrograms,
+	"sandbox":      leftOwn,
+	"sessions":     leftSessions,
+	"state":        "a database with conversations, pairings, keys and schedules, which is not read",
+	".env":         leftKeys,
+	"AGENTS.md":    leftCharacter,
+	"BOOTSTRAP.md": leftCharacter,
 	"HEARTBEAT.md": "what its agent looked after: ask the bot for a schedule",
-	"IDENTITY.md":  "its name and character: an agent here gets them with create_agent",
-	"SOUL.md":      "its character: an agent here gets it with create_agent",
+	"IDENTITY.md":  leftCharacter,
+	"SOUL.md":      leftCharacter,
 	"TOOLS.md":     "notes about its tools, which are others here",
 }
+
+// openClawAreas says why parts of openclaw.json are left.
+var openClawAreas = map[string]string{"accessGroups": leftPeople, "channels": leftPeople, "commands": leftPeople, "env": leftKeys, "models": leftKeys, "secrets": leftKeys}
 
 // openClaw is the folder of an OpenClaw, while it is read.
 type openClaw struct {
@@ -50,23 +56,19 @@ type openClaw struct {
 
 	dir    *folder
 	config areas
-	env    map[string]string
 }
 
-// readOpenClaw reads the folder of an OpenClaw, such as ~/.openclaw, and its workspace, if that is
-// elsewhere. It changes nothing there. The error says why nothing could be read.
-func readOpenClaw(dir, workspace *folder) (*Found, error) {
-	c := openClaw{Found: &Found{}, dir: dir, env: map[string]string{}}
+// readOpenClaw reads the folder of an OpenClaw, such as ~/.openclaw, its workspace, if that is elsewhere, and
+// the schedules that it has printed, if any. It changes nothing there. The error says why nothing could be read.
+func readOpenClaw(dir, workspace *folder, schedules []byte) (*Found, error) {
+	c := openClaw{Found: &Found{}, dir: dir}
 	name, err := c.readConfig()
 	if err != nil {
 		return nil, err
 	}
-	used := []string{name, ".env", "cron", "credentials", "skills"}
-	c.readEnv()
-	c.readModels()
-	c.readChannels()
+	c.leaveAreas(c.config, openClawAreas)
 	c.readServers()
-	c.readSchedules()
+	c.readSchedules(schedules)
 	c.readSkills(c.dir, "skills")
 	var at string
 	if workspace != nil {
@@ -75,7 +77,7 @@ func readOpenClaw(dir, workspace *folder) (*Found, error) {
 	} else if at = c.findWorkspace(); at != "" {
 		c.readWorkspace(c.dir, at)
 	}
-	c.leaveRest(c.dir, ".", openClawLeft, append(used, at))
+	c.leaveRest(c.dir, ".", openClawLeft, []string{name, "skills", at})
 	return c.Found, nil
 }
 
@@ -100,157 +102,6 @@ func (c *openClaw) readConfig() (name string, err error) {
 	return "", errors.New("there is no openclaw.json in it: name the folder that OpenClaw keeps its data in, such as ~/.openclaw")
 }
 
-// readEnv reads the variables of OpenClaw: its .env, and those in the configuration.
-func (c *openClaw) readEnv() {
-	data, err := c.dir.file(".env")
-	c.leaveError(KindOther, ".env", err)
-	var inline map[string]json.RawMessage
-	var vars map[string]word
-	c.leaveError(KindOther, "env", errors.Join(c.config.decode(&inline, "env"), c.config.decode(&vars, "env", "vars")))
-	for name, raw := range inline {
-		var value word
-		if json.Unmarshal(raw, &value) == nil {
-			c.env[name] = string(value)
-		}
-	}
-	for name, value := range vars {
-		c.env[name] = string(value)
-	}
-	maps.Copy(c.env, parseEnv(data))
-}
-
-// readModels reads providers and keys.
-func (c *openClaw) readModels() {
-	var providers map[string]struct {
-		BaseURL word   `json:"baseUrl"`
-		API     word   `json:"api"`
-		Key     secret `json:"apiKey"`
-	}
-	c.leaveError(KindProvider, "models.providers", c.config.decode(&providers, "models", "providers"))
-	for _, id := range slices.Sorted(maps.Keys(providers)) {
-		p := providers[id]
-		c.addProvider("openclaw", providerConfig{id: id, url: string(p.BaseURL), api: string(p.API), key: p.Key}, c.env)
-	}
-	agents, err := c.dir.names("agents")
-	c.leaveError(KindProvider, "agents", err)
-	for _, agent := range agents {
-		c.readProfiles("agents/" + agent + "/agent/auth-profiles.json")
-	}
-	c.addServices("openclaw", c.env)
-	var model struct{ Primary word }
-	var name word
-	if c.config.decode(&name, "agents", "defaults", "model") != nil {
-		_ = c.config.decode(&model, "agents", "defaults", "model") // neither form: there is none
-	}
-	if name = cmp.Or(name, model.Primary); name != "" {
-		c.leave(KindProvider, "model "+string(name), "providers arrive switched off: switch one on and choose the model in a chat (/model)")
-	}
-}
-
-// readProfiles reads the keys of an agent.
-func (c *openClaw) readProfiles(name string) {
-	data, err := c.dir.file(name)
-	if err != nil {
-		c.leaveError(KindProvider, name, err)
-		return
-	}
-	var file struct {
-		Profiles map[string]struct {
-			Type     word   `json:"type"`
-			Provider word   `json:"provider"`
-			Key      secret `json:"key"`
-		} `json:"profiles"`
-	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		c.leave(KindProvider, name, "%v", err)
-		return
-	}
-	for _, id := range slices.Sorted(maps.Keys(file.Profiles)) {
-		p := file.Profiles[id]
-		if p.Type != "api_key" {
-			c.leave(KindProvider, id, "it is a sign-in of the other bot, not a key")
-			continue
-		}
-		c.addProvider("openclaw", providerConfig{id: string(p.Provider), key: p.Key}, c.env)
-	}
-}
-
-// channelConfig is a channel of OpenClaw, or one of its accounts.
-type channelConfig struct {
-	BotToken      secret `json:"botToken"`
-	AppToken      secret `json:"appToken"`
-	AllowFrom     words  `json:"allowFrom"`
-	AllowInGroups words  `json:"groupAllowFrom"`
-	Direct        struct {
-		AllowFrom words `json:"allowFrom"`
-	} `json:"dm"`
-}
-
-// readChannels reads who may talk to the bot, in the configuration and by pairing.
-func (c *openClaw) readChannels() {
-	var owners words
-	c.leaveError(KindPerson, "commands.ownerAllowFrom", c.config.decode(&owners, "commands", "ownerAllowFrom"))
-	for _, owner := range owners {
-		platform, id, named := strings.Cut(owner, ":")
-		if !named {
-			c.leave(KindPerson, owner, "it does not name a platform; /whoami shows people their ids")
-			continue
-		}
-		c.addPerson(platform, id, "")
-	}
-	var channels map[string]json.RawMessage
-	c.leaveError(KindPerson, "channels", c.config.decode(&channels, "channels"))
-	for _, platform := range slices.Sorted(maps.Keys(channels)) {
-		if platform == "defaults" {
-			continue
-		}
-		var one struct {
-			channelConfig
-
-			Accounts map[string]channelConfig `json:"accounts"`
-		}
-		if err := json.Unmarshal(channels[platform], &one); err != nil {
-			c.leave(KindPerson, "channels."+platform, "%v", err)
-			continue
-		}
-		c.readChannel(platform, one.channelConfig)
-		for _, account := range slices.Sorted(maps.Keys(one.Accounts)) {
-			c.readChannel(platform, one.Accounts[account])
-		}
-	}
-	files, err := c.dir.names("credentials")
-	c.leaveError(KindPerson, "credentials", err)
-	for _, name := range files {
-		if platform, _, ok := strings.Cut(name, "-"); ok && strings.HasSuffix(name, "-allowFrom.json") {
-			c.readPairing("credentials/"+name, platform)
-		}
-	}
-}
-
-func (c *openClaw) readChannel(platform string, one channelConfig) {
-	for _, id := range slices.Concat(one.AllowFrom, one.Direct.AllowFrom, one.AllowInGroups) {
-		c.addPerson(platform, id, "")
-	}
-	if one.BotToken != (secret{}) || one.AppToken != (secret{}) {
-		c.leaveTokens("tokens of " + platform)
-	}
-}
-
-// readPairing reads the people who were paired on a platform.
-func (c *openClaw) readPairing(name, platform string) {
-	data, err := c.dir.file(name)
-	var file struct {
-		AllowFrom words `json:"allowFrom"`
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
-	c.leaveError(KindPerson, name, err)
-	for _, id := range file.AllowFrom {
-		c.addPerson(platform, id, "")
-	}
-}
-
 func (c *openClaw) readServers() {
 	var servers map[string]serverConfig
 	c.leaveError(KindServer, "mcp.servers", c.config.decode(&servers, "mcp", "servers"))
@@ -273,6 +124,10 @@ type openClawJob struct {
 	Delivery struct {
 		Mode, Channel, To word
 	} `json:"delivery"`
+	// DeclarationKey is set for jobs that OpenClaw or its extensions have made for themselves, Trigger for those
+	// that run only when a script says so.
+	DeclarationKey word            `json:"declarationKey"`
+	Trigger        json.RawMessage `json:"trigger"`
 }
 
 // plan returns when a job runs.
@@ -288,20 +143,36 @@ func (j openClawJob) plan() (schedule.Plan, error) {
 	return schedule.Plan{}, errors.New("its kind of schedule is not known here")
 }
 
-func (c *openClaw) readSchedules() {
-	const name = "cron/jobs.json"
-	data, err := c.dir.file(name)
-	if err != nil {
-		c.leaveError(KindSchedule, name, err)
+// reason returns why a job has no place here.
+func (j openClawJob) reason() error {
+	switch {
+	case j.DeclarationKey != "":
+		return errors.New("it is a job of the other bot itself")
+	case len(j.Trigger) > 0 && string(j.Trigger) != "null":
+		return errors.New("a script of the other bot decides whether it runs: ask the bot for a schedule, with the condition in words")
+	case j.Payload.Kind != "agentTurn" && j.Payload.Kind != "systemEvent":
+		return errors.New("it runs a program, not a request to the bot")
+	}
+	return nil
+}
+
+// readSchedules reads what OpenClaw prints as its schedules.
+func (c *openClaw) readSchedules(data []byte) {
+	if data == nil {
+		c.leave(KindSchedule, "schedules", "OpenClaw keeps them in a database: run 'openclaw cron list --all --json > schedules.json', and import again with --schedules schedules.json")
 		return
 	}
 	var file struct {
-		Jobs []json.RawMessage `json:"jobs"`
+		Jobs    []json.RawMessage `json:"jobs"`
+		HasMore bool              `json:"hasMore"`
 	}
-	if data, err = toJSON(data); err == nil {
-		err = json.Unmarshal(data, &file)
+	if err := json.Unmarshal(data, &file); err != nil {
+		c.leave(KindSchedule, "--schedules", "it is not what 'openclaw cron list --all --json' prints: %v", err)
+		return
 	}
-	c.leaveError(KindSchedule, name, err)
+	if file.HasMore {
+		c.leave(KindSchedule, "--schedules", "it is the first page of the list: OpenClaw has more schedules than these %d", len(file.Jobs))
+	}
 	for _, raw := range file.Jobs {
 		var j openClawJob
 		if err := json.Unmarshal(raw, &j); err != nil {
@@ -313,10 +184,7 @@ func (c *openClaw) readSchedules() {
 		if j.Delivery.To != "" {
 			s.Target = strings.Trim(string(j.Delivery.Channel+":"+j.Delivery.To), ":")
 		}
-		if j.Payload.Kind != "agentTurn" && j.Payload.Kind != "systemEvent" {
-			reason = errors.New("it runs a program, not a request to the bot")
-		}
-		c.addSchedule(s, reason)
+		c.addSchedule(s, cmp.Or(j.reason(), reason))
 	}
 }
 

@@ -149,26 +149,6 @@ func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL stri
 	return p, s.put(ctx, providerPrefix+p.ID, p, storage.Absent)
 }
 
-// Import stores a provider under its id, inactive and without a key. If write is not set, it stores
-// nothing, and counts pending others as stored. It returns the reason if the provider cannot be stored,
-// and false without an error if there is one with the id already.
-func (s Providers) Import(ctx context.Context, p Provider, pending int, write bool) (added bool, err error) {
-	p.Name, p.BaseURL, p.Active = strings.TrimSpace(p.Name), cleanURL(p.BaseURL), false
-	if err := p.check(); err != nil {
-		return false, err
-	}
-	names, err := s.listNames(ctx, providerPrefix)
-	switch {
-	case err != nil || slices.Contains(names, p.ID):
-		return false, err
-	case len(names)+pending >= MaxProviders:
-		return false, refuse(Full, "There are %d providers, no more are possible. Delete one first.", len(names)+pending)
-	case !write:
-		return true, nil
-	}
-	return true, s.put(ctx, providerPrefix+p.ID, p, storage.Absent)
-}
-
 func cleanURL(address string) string { return strings.TrimRight(strings.TrimSpace(address), "/") }
 
 // usable reports whether models of the provider can be asked.
