@@ -37,7 +37,7 @@ func (k *tap) Get(ctx context.Context, key string) (storage.Entry, error) {
 	return entry, err
 }
 
-func (k *tap) Watch(ctx context.Context, _ string) iter.Seq2[storage.Event, error] {
+func (k *tap) Watch(ctx context.Context, _ ...string) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		for {
 			select {

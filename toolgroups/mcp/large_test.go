@@ -101,7 +101,12 @@ func TestTheInstructionsOfAServerComeWithItsLoad(t *testing.T) {
 	t.Cleanup(srv.Close)
 	connected := func(text string) *mcp.Client {
 		says.Store(text)
-		return discovered(t, mcp.Config{Accounts: mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")}}, mcp.Server{URL: srv.URL + "/json"})
+		c := client(t, mcp.Config{
+			Servers: map[string]mcp.Server{"x": {URL: srv.URL + "/json"}}, Accounts: mcp.AccountsConfig{KV: store, SecretKey: []byte("0123456789abcdef")},
+		})
+		_, err := c.Check(t.Context(), "x", "")
+		must(t, err)
+		return c
 	}
 	const first = "Builds things. Call t before u.\\n- and w."
 	c := connected(first + strings.Repeat(" More.", 1000))

@@ -50,7 +50,8 @@ func TestAChangeWaitsOnAllReplicas(t *testing.T) {
 	one.Discover(t.Context())
 	must(t, one.Close())
 	two := replica(then)
-	two.Discover(t.Context())
+	_, err := two.Check(t.Context(), "x", "")
+	must(t, err)
 	code := two.Status()[0].ChangesCode
 	if got := replica(then).Status()[0].ChangesCode; got == "" || got != code {
 		t.Errorf("a replica that starts says that the change %q waits, another one %q", got, code)
@@ -65,7 +66,7 @@ func TestAChangeWaitsOnAllReplicas(t *testing.T) {
 	if got := find(t, again, "x_send").Description; got != "Sends mail" {
 		t.Errorf("it describes the tool as %q", got)
 	}
-	_, err := again.Check(t.Context(), "x", "")
+	_, err = again.Check(t.Context(), "x", "")
 	must(t, err)
 	if got := again.Status()[0].PendingChanges; len(got) > 0 {
 		t.Errorf("changes wait: %+v", got)
