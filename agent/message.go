@@ -59,6 +59,8 @@ type Message struct {
 	// AuthorKey is the caller's key for the author of a user message in a shared chat. The agent does
 	// not interpret it.
 	AuthorKey string `json:"by,omitempty"`
+	// Seq is the caller's number of such a message. The agent does not interpret it.
+	Seq int64 `json:"seq,omitempty"`
 	// Files are workspace paths: attachments of a user message, or files that a result delivers to the
 	// chat.
 	Files []toolgroups.File `json:"files,omitempty"`

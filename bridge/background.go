@@ -421,21 +421,6 @@ func (b *background) cancelCall(ctx context.Context, call toolgroups.Call, id st
 	return t, true, err
 }
 
-// cancelAll cancels the open tasks of a user, platform:id, in a chat and its threads, also those that were
-// started before the chat moved.
-func (b *background) cancelAll(ctx context.Context, chat chats.Chat, user string) error {
-	here := b.queue.CurrentChat(chat.WithoutThread())
-	for j, err := range b.jobs.ListOpenBy(ctx, chat.Platform+":", user) {
-		if err == nil && turn.IsBackground(j) && b.queue.CurrentChat(j.Message.Chat.WithoutThread()) == here {
-			_, err = b.cancel(ctx, j, "")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // clear ends the open tasks of a chat that are older than a /clear. It returns their number, and those
 // that had not begun, which the caller closes. The session is stored already, so that they do not
 // continue after a crash.

@@ -892,49 +892,7 @@ func TestForgetFindsNoListOfTasksThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// A question in a group is still being answered when its user wants to be forgotten, and begins tasks.
-func TestForgetTakesAwayWhatAnAnswerStillBegins(t *testing.T) {
-	t.Parallel()
-	for name, with := range map[string]struct {
-		question  string
-		meanwhile func(t *testing.T, r *harness)
-	}{
-		"a task that runs":      {question: "hold on\nstart slow secret"},
-		"a task that has ended": {question: "hold on\nstart secret"},
-		"a scheduled task": {"hold secret", func(t *testing.T, r *harness) {
-			s := bridge.Submission{Key: "task", Chat: oldChat, User: "1", Title: "Secret title", Text: "slow secret task"}
-			if err := r.bridge.Submit(t.Context(), s); err != nil {
-				t.Error(err)
-			}
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newForeman()
-				r, _ := backgroundHarness(t, f)
-				r.accept(group("1", "1", with.question))
-				<-f.held
-				r.forget(t)
-				r.platform.one(t, gone)
-				for range 3 { // its calls are not made at once: it loads a group, starts the task, and answers
-					if with.meanwhile != nil {
-						with.meanwhile(t, r)
-					}
-					pass(t, 10)
-					f.free <- struct{}{}
-				}
-				pass(t, 60)
-				r.nothingOpen()
-				if left := placesOf(t, r.cfg.Store, "secret"); len(left) > 0 {
-					t.Errorf("left in %q", left)
-				}
-			})
-		})
-	}
-}
-
-// An erasure waits for no task: it would cancel the tasks itself.
+// An erasure ends tasks, and the turns that wait for them.
 func TestForgetEndsAWaitForTasks(t *testing.T) {
 	t.Parallel()
 	for _, chat := range []string{"1", "g"} {

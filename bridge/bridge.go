@@ -211,7 +211,7 @@ func (b *Bridge) begin(ctx context.Context, stop context.CancelCauseFunc) (leave
 			}
 		},
 		func(ctx context.Context) { b.keepRunning(ctx, "claiming of jobs", b.claimer.follow) }, b.keepWatching("moved chats", b.mover.watch), b.keepWatching("people", b.people.Watch), b.keepWatching("cards", b.cards.Watch),
-		b.keepWatching("observed groups", b.observer.Watch),
+		b.keepWatching("observed groups", b.observer.Watch), b.keepWatching("whom to forget", b.eraser.Watch),
 	} {
 		running.Go(func() { run(joined) })
 	}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -129,6 +131,19 @@ func (c *completer) completeAll(jobs []*queue.Run, state receipts.State) {
 			c.completeLater(j, state)
 		}
 	}
+}
+
+// endAll ends the jobs of all chats that pass accepts. Those that wait it closes in the background.
+func (c *completer) endAll(pass func(*queue.Run) bool, cause error, state receipts.State) {
+	waiting := c.queue.InterruptAll(pass, cause)
+	if settle := func() { c.completeAll(waiting, state) }; !c.queue.TryGo(settle) {
+		settle()
+	}
+}
+
+// endForgotten ends the jobs of a user who is forgotten that pass.
+func (c *completer) endForgotten(user string, pass func(m chats.Message, seq int64) bool) {
+	c.endAll(func(j *queue.Run) bool { return j.Message.SenderID() == user && pass(j.Message, j.Seq) }, conversation.ErrStopped, receipts.Stopped)
 }
 
 // completeAfter calls do for a job, then closes the job in the background.

@@ -79,9 +79,6 @@ type Hooks struct {
 	// Forget deletes all data about a user (platform:id) and their direct chat from the rest of the
 	// program, after /forget. It may be called again after an error or a crash.
 	Forget func(ctx context.Context, user string, direct chats.Chat) error
-	// ForgetIn deletes what the turns of a user in a shared chat have added after Forget. It may be called
-	// again.
-	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
 	// OnErased is called after an erasure that a user requested, and before a pruning erases messages
 	// because of their age.
 	OnErased func(ctx context.Context) error

@@ -12,7 +12,6 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
-	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -112,9 +111,6 @@ func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts,
 		ended = e.closeInterrupted(j, cut)
 	case e.queue.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
 		return true
-	case errors.Is(err, privacy.ErrNotYet):
-		e.log.Debug("a job waits for earlier ones", "job", j.Key(), "wait", wait)
-		return false
 	case e.tryDeadLetter(j, t, err):
 		return false
 	default:

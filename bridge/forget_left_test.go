@@ -18,6 +18,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
@@ -66,28 +67,31 @@ func TestForgetTakesQuestionsForApprovalAway(t *testing.T) {
 	})
 }
 
-// An erasure waits for an open card, says so, and goes on at once when /stop ends it.
-func TestForgetSaysWhatItWaitsFor(t *testing.T) {
+// Nobody has to decide about what they want to be forgotten: an open question ends, wherever it was asked.
+func TestForgetEndsOpenQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t)
-		r.accept(direct("1", "run secret"))
-		r.platform.wait(t, 1)
+		task := bridge.Submission{Key: "task", Chat: group("", "1", "").Chat, User: "1", Title: "Secret title", Text: "run secret"}
+		if err := r.bridge.Submit(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		r.accept(direct("1", "run secret"), group("1", "1", "run secret"))
+		r.platform.wait(t, 3)
+		r.accept(group("2", "6", "Bob asks"))
+		pass(t, 1)
 		r.forget(t)
 		pass(t, 10)
-		if all := fmt.Sprint(r.platform.texts()); !strings.Contains(all, "send `/stop` to end it now") || strings.Contains(all, "I have forgotten you") {
-			t.Errorf("with an open card: %s", all)
+		if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.Contains(got, "re: Bob asks") {
+			t.Errorf("there stands %q", got)
 		}
-		r.accept(direct("2", "/stop"))
-		pass(t, 10)
-		if all := fmt.Sprint(r.platform.texts()); !strings.Contains(all, "I have forgotten you") {
-			t.Errorf("after /stop: %s", all)
-		}
+		r.wantNoSecrets()
+		r.nothingOpen()
 	})
 }
 
-// What was asked before is asked, also where it is answered later, and where the bot has not
-// noted yet who asks.
+// What is still being answered is not answered any more, and gone, also where the bot has not noted yet who
+// asks. It is not said to be gone before.
 func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -109,10 +113,13 @@ func TestForgetTakesAwayWhatIsStillAnswered(t *testing.T) {
 		pass(t, 1)
 		r.forget(t)
 		pass(t, 10)
+		if got := r.platform.texts(); slices.Contains(got, gone) {
+			t.Errorf("there stands %q", got)
+		}
 		close(release)
 		pass(t, 120)
-		if n := len(r.platform.texts()); n < 5 {
-			t.Fatalf("only %q", r.platform.texts())
+		if got := r.platform.texts(); len(got) != 2 || got[1] != gone {
+			t.Errorf("there stands %q", got)
 		}
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
 			t.Errorf("there are still secrets in %q: %s", found, fmt.Sprint(r.platform.texts()))
@@ -343,32 +350,6 @@ func TestForgetTakesAwayWhatWasNotAccepted(t *testing.T) {
 	})
 }
 
-// A task that waits for a decision is for the end of its own time; nobody else waits for it.
-func TestForgetHoldsNobodyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{}
-		r := w.guarded(t)
-		task := bridge.Submission{Key: "task", Chat: group("", "1", "").Chat, User: "1", Title: "Secret title", Text: "run secret"}
-		if err := r.bridge.Submit(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
-		r.accept(group("1", "1", "secret"))
-		r.platform.wait(t, 2)
-		r.forget(t)
-		pass(t, 10)
-		r.accept(group("2", "6", "Bob asks"))
-		pass(t, 60)
-		if got := r.platform.texts(); !slices.Contains(got, "re: Bob asks") {
-			t.Errorf("a minute later there stands %q", got)
-		}
-		pass(t, 20*60)
-		r.platform.one(t, "⌛ **Expired.**") // its question was not taken away
-		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
-			t.Errorf("there are still secrets in %q", found)
-		}
-	})
-}
-
 // A message that the user sends after the request is not one that has to be answered before.
 func TestForgetWaitsForNoLaterMessage(t *testing.T) {
 	for _, chat := range []string{"1", "g"} {
@@ -411,8 +392,8 @@ func (s lateStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revisi
 	return rev, err
 }
 
-// An erasure waits for the user's earlier messages, so it comes after one that is just being accepted.
-func TestForgetComesAfterAMessageThatIsBeingAccepted(t *testing.T) {
+// A message that is just being accepted was written before.
+func TestForgetTakesAMessageAwayThatIsBeingAccepted(t *testing.T) {
 	for name, say := range map[string]func(r *harness, id, text string){
 		"message": func(r *harness, id, text string) { r.accept(group(id, "1", text)) },
 		"task": func(r *harness, id, text string) {
@@ -435,7 +416,7 @@ func TestForgetComesAfterAMessageThatIsBeingAccepted(t *testing.T) {
 				accepted.Wait()
 				pass(t, 30)
 				answered := func(text string) bool { return strings.HasSuffix(text, "re: secret two") }
-				if got := r.platform.texts(); !slices.Contains(got, gone) || !slices.ContainsFunc(got, answered) {
+				if got := r.platform.texts(); !slices.Contains(got, gone) || slices.ContainsFunc(got, answered) {
 					t.Errorf("there stands %q", got)
 				}
 				if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
@@ -513,34 +494,7 @@ func TestForgetLeavesNothingToRecall(t *testing.T) {
 	})
 }
 
-// A task of the direct chat may wait for a decision as long as any other.
-func TestForgetWaitsForADecision(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{}
-		r := w.guarded(t)
-		task := bridge.Submission{Key: "task", Chat: direct("", "").Chat, User: "1", Direct: true, Title: "Secret title", Text: "run secret"}
-		if err := r.bridge.Submit(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
-		r.platform.one(t, "May I run")
-		r.forget(t)
-		pass(t, 14*60)
-		if got := r.platform.texts(); slices.Contains(got, gone) {
-			t.Errorf("there stands %q", got)
-		}
-		pass(t, 3*60)
-		if got := r.platform.texts(); !slices.Contains(got, gone) {
-			t.Errorf("there stands %q", got)
-		}
-		pass(t, 60)
-		if found := placesOf(t, r.cfg.Store, "secret"); len(found) > 0 {
-			t.Errorf("there are still secrets in %q", found)
-		}
-	})
-}
-
-// An erasure that waits for a job without an end is given up after the time that a turn with its decision
-// may take.
+// An erasure is given up if a job does not end in the time that a turn with its decision may take.
 func TestForgetDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t, echo)
@@ -564,8 +518,8 @@ func TestForgetDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// What a tool makes while a thread is still being answered goes, too.
-func TestForgetWaitsForTheOtherThreads(t *testing.T) {
+// What a tool makes that does not end at once goes, too.
+func TestForgetWaitsForWhatDoesNotEndAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var memory atomic.Bool
@@ -589,8 +543,62 @@ func TestForgetWaitsForTheOtherThreads(t *testing.T) {
 		pass(t, 10*60)
 		close(release)
 		pass(t, 120)
-		if got := r.platform.texts(); memory.Load() || !slices.Contains(got, gone) || !slices.Contains(got, "re: remember") {
+		if got := r.platform.texts(); memory.Load() || !slices.Contains(got, gone) || slices.Contains(got, "re: remember") {
 			t.Errorf("something is remembered: %t, there stands %q", memory.Load(), got)
+		}
+	})
+}
+
+// An answer to another user that is being made with what a person wrote is begun anew without it.
+func TestForgetReachesAnAnswerToAnotherUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow()
+		var shown []string
+		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			shown = append(shown, fmt.Sprint(turn.History))
+			return s.think(ctx, turn)
+		})
+		r.accept(group("1", "1", "secret"))
+		r.platform.wait(t, 1)
+		r.accept(group("2", "6", "slow of Bob"))
+		<-s.asked
+		r.forget(t)
+		pass(t, 10)
+		r.platform.one(t, gone)
+		close(s.free)
+		pass(t, 10)
+		r.platform.one(t, "re: slow of Bob")
+		if last := shown[len(shown)-1]; len(shown) != 3 || strings.Contains(last, "secret") || !strings.Contains(last, "slow of Bob") {
+			t.Errorf("the model is shown %q", shown)
+		}
+		r.wantNoSecrets()
+	})
+}
+
+// What a person writes later stays; a day later goes what a paused replica has stored since.
+func TestForgetLooksOnceMoreADayLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, echo)
+		r.accept(group("1", "1", "hello"))
+		r.platform.wait(t, 1)
+		r.forget(t)
+		pass(t, 10)
+		r.platform.one(t, gone)
+		r.accept(group("2", "1", "later in the group"), direct("3", "later here"))
+		pass(t, 10)
+		late := &receipts.Receipt{Message: group("9", "1", "secret"), Seq: 1, State: receipts.Done, Closed: time.Now()}
+		if err := receipts.Put(t.Context(), r.cfg.Store, late, storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, 26*3600)
+		r.wantNoSecrets()
+		for _, text := range []string{"later in the group", "later here"} {
+			if found := placesOf(t, r.cfg.Store, text); len(found) < 3 {
+				t.Errorf("%q is only in %q", text, found)
+			}
+		}
+		if n := keys(t, r.cfg.Store, conversation.ForgottenPrefix); n != 0 {
+			t.Errorf("%d are still being forgotten", n)
 		}
 	})
 }

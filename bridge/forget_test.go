@@ -21,7 +21,7 @@ import (
 	"oneclaw/storage"
 )
 
-const gone = "I have forgotten you: your data here is deleted. I will delete your questions in other chats as soon as I am not busy there."
+const gone = "I have forgotten you: your data is deleted."
 
 // spoken is a bridge to which Ann (1) has said secrets in many ways, and Bob (6) something else,
 // and the card that asks Ann whether she wants to be forgotten.
@@ -326,8 +326,7 @@ func TestHistoryHasAnAge(t *testing.T) {
 	})
 }
 
-// Each chat's part is done by whoever answers there, so that no copy of what is gone is left with
-// them.
+// One replica erases in the chats of all, and no copy of what is gone is left with the others.
 func TestForgetReachesTheChatsOfOtherReplicas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,6 +28,7 @@ type inserter struct {
 	sender    *outbox.Sender
 	suspender *suspender
 	claimer   *claimer
+	completer *completer
 	redact    func(text string) string
 	now       func() time.Time
 	log       *slog.Logger
@@ -103,26 +104,8 @@ func (i *inserter) insertWith(ctx context.Context, j *queue.Run, more ...storage
 	return added, err
 }
 
-// Put implements [access.Jobs].
+// Put implements [access.Jobs] and [privacy.Jobs].
 func (i *inserter) Put(ctx context.Context, m chats.Message) error { return i.insert(ctx, i.New(m)) }
-
-// Append implements [privacy.Jobs].
-func (i *inserter) Append(ctx context.Context, m chats.Message) error {
-	token, release, err := i.claimer.lockChat(ctx, m.Chat)
-	if err != nil {
-		return fmt.Errorf("append a job to %s: %w", m.Chat, err)
-	}
-	defer release()
-	j := i.newJob(m, token)
-	if tasks := i.queue.ChatOf(j); tasks != m.Chat { // which are accepted under a lock of their own
-		release, err := i.claimer.accepting.Acquire(ctx, tasks.String())
-		if err != nil {
-			return fmt.Errorf("append a job to %s: %w", tasks, err)
-		}
-		defer release()
-	}
-	return i.insert(ctx, j)
-}
 
 // Tell implements [access.Jobs].
 func (i *inserter) Tell(ctx context.Context, m chats.Message, text string) error {
@@ -135,7 +118,9 @@ func (i *inserter) Tell(ctx context.Context, m chats.Message, text string) error
 }
 
 // CancelUser implements [access.Jobs].
-func (i *inserter) CancelUser(user string) { i.queue.InterruptUser(user, errRevoked) }
+func (i *inserter) CancelUser(user string) {
+	i.completer.endAll(func(j *queue.Run) bool { return j.Message.SenderID() == user }, errRevoked, receipts.Revoked)
+}
 
 // Find implements [interact.Jobs].
 func (i *inserter) Find(ctx context.Context, key string) (*receipts.Receipt, error) {

@@ -48,6 +48,7 @@ import (
 //	sign/         a record for each message that may have the bot's reaction; deleted with
 //	              the reaction, when the message is answered
 //	moved/        a record for each chat that continues under another id
+//	forgotten/    a record for each person who was forgotten, for a day
 //	aside/        dead letters, for queue.DeadLetterAge
 //	session/      a record for each chat that was cleared or stopped
 //	files/, blob/ the content of Hooks.Files: within the quota of each owner
@@ -96,6 +97,7 @@ type pruner struct {
 	lasting       interact.LastingList
 	people        *access.Registry
 	observer      *privacy.Observer
+	eraser        *privacy.Eraser
 	deadLetters   queue.DeadLetterStore
 	damageHandler *damageHandler
 	cache         interface{ Clear() }
@@ -146,6 +148,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 		func() error { return p.lasting.Prune(ctx, p.oldestKept(now)) },
 		func() error { return p.people.Prune(ctx) },
 		func() error { return p.observer.Prune(ctx) },
+		func() error { return p.eraser.Sweep(ctx) },
 		func() error { return p.unattended.prune(ctx) },
 		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
 		func() error { return audit.Prune(ctx, p.store, now.Add(-time.Duration(p.retention.AuditDays)*day)) },

@@ -106,8 +106,7 @@ func (b *Bridge) wireTurns() {
 	})
 	b.eraser = privacy.NewEraser(privacy.EraserConfig{
 		Now: cfg.Now, Store: b.store, OpenJobs: b.jobs, CurrentChat: b.queue.CurrentChat, MaxWait: cmp.Or(cfg.Turns.Timeout, turn.DefaultTimeout) + cfg.Limits.ApprovalTimeout,
-		Cards: b.cards, Observer: b.observer, Cache: b.turns.Cache, EraseRest: cfg.Hooks.Forget, EraseIn: cfg.Hooks.ForgetIn, CancelTasks: b.background.cancelAll, OnErased: cfg.Hooks.OnErased,
-		Jobs: b.inserter,
+		Cards: b.cards, Observer: b.observer, Jobs: b.inserter, EndJobs: b.completer.endForgotten, EraseRest: cfg.Hooks.Forget, OnErased: cfg.Hooks.OnErased,
 	})
 	b.panel = interact.Panel{
 		Rounds: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeResolver.current, Answer: b.cards.Answer, Load: b.loader.enqueueLoad, Log: b.log,
@@ -119,7 +118,7 @@ func (b *Bridge) fillIntake() {
 	cfg := b.cfg
 	*b.inserter = inserter{
 		platforms: b.platforms, workers: b.workers, leases: b.leases, jobs: b.jobs, queue: b.queue, sender: b.sender, suspender: b.suspender,
-		claimer: b.claimer, redact: cfg.Redact, now: cfg.Now, log: b.log,
+		claimer: b.claimer, completer: b.completer, redact: cfg.Redact, now: cfg.Now, log: b.log,
 	}
 	*b.intake = intake{
 		workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, suspender: b.suspender,
@@ -196,7 +195,7 @@ func (b *Bridge) fillRest() {
 	}
 	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, background: b.background, now: cfg.Now}
 	*b.pruner = pruner{
-		store: b.store, cards: b.cards, unattended: b.unattended, lasting: b.lasting, people: b.people, observer: b.observer, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
+		store: b.store, cards: b.cards, unattended: b.unattended, lasting: b.lasting, people: b.people, observer: b.observer, eraser: b.eraser, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
 		onErased: cfg.Hooks.OnErased, dataDir: cfg.DataDir, retention: cfg.Limits.Retention,
 		now: cfg.Now, log: b.log,
 	}

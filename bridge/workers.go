@@ -150,9 +150,7 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 		chats.KindPress:         &pressWorker{press, b.cards, b.completer},
 		outbox.KindPreview:      &shownWorker{shown},
 		access.KindTell:         &tellWorker{jobPolicy{Placement: queue.Placement{Barrier: true, SurvivesStop: true}, public: true}, b.newNoticeAnswerer()},
-		privacy.KindForget:      &forgetWorker{jobPolicy{Placement: queue.Placement{SurvivesStop: true}, public: true}, b.eraser},
-		privacy.KindErase:       &eraseWorker{jobPolicy{Placement: queue.Placement{SurvivesStop: true}, public: true}, b.newFailureReporter(), b.eraser, b.completer},
-		privacy.KindEraseTasks:  &eraseWorker{jobPolicy{Placement: queue.Placement{SubQueue: tasks, SurvivesStop: true}, public: true}, b.newFailureReporter(), b.eraser, b.completer},
+		privacy.KindForget:      &forgetWorker{jobPolicy{Placement: queue.Placement{SubQueue: "/forget", SurvivesStop: true}, public: true}, b.eraser},
 	}, unknown
 }
 
@@ -518,21 +516,4 @@ func (w *forgetWorker) newData() (args, work any) { return nil, new(outbox.Erasu
 
 func (w *forgetWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return w.eraser.Forget(ctx, j)
-}
-
-// eraseWorker erases a user's messages in one chat.
-type eraseWorker struct {
-	jobPolicy
-	failureReporter
-	eraser    *privacy.Eraser
-	completer *completer
-}
-
-func (w *eraseWorker) newData() (args, work any) { return nil, new(outbox.Erasure) }
-
-func (w *eraseWorker) perform(ctx context.Context, j *queue.Run) error {
-	if err := w.eraser.Erase(ctx, j); err != nil {
-		return err
-	}
-	return w.completer.complete(j, receipts.Done)
 }

@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -26,6 +27,8 @@ type Participation struct {
 	// Task is set for the conversation of a task.
 	Task bool   `json:"task,omitempty"`
 	By   string `json:"-"`
+
+	rev storage.Revision
 }
 
 func askedKey(by, log string) string { return askedPrefix + by + "/" + log }
@@ -59,6 +62,7 @@ func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Participat
 				continue
 			}
 			a.By, _, _ = strings.Cut(strings.TrimPrefix(entry.Key, askedPrefix), "/")
+			a.rev = entry.Revision
 			if !yield(a, err) || err != nil {
 				return
 			}
@@ -66,9 +70,9 @@ func AskedBy(ctx context.Context, kv storage.KV, by string) iter.Seq2[Participat
 	}
 }
 
-// Remove removes the entry from the index.
+// Remove removes the entry from the index, unless the user has asked again since it was read.
 func (a Participation) Remove(ctx context.Context, kv storage.KV) error {
-	if err := kv.Delete(ctx, askedKey(a.By, a.Log), storage.Any); err != nil {
+	if err := kv.Delete(ctx, askedKey(a.By, a.Log), a.rev); err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("remove %s from the index of users who asked: %w", a.Log, err)
 	}
 	return nil

@@ -19,28 +19,59 @@ const erasedTitle = "…"
 // eraseBatch bounds how many records one write erases.
 const eraseBatch = 500
 
-// EraseBy erases what a user, platform:id, has asked in a conversation that is listed under owners: the
-// turns that begin with a message from the user, and the summaries that may cover them. No process may
-// answer in the conversation at the same time.
-func EraseBy(ctx context.Context, store storage.Store, log, by string, owners ...string) error {
+// EraseBy erases what a user, platform:id, has asked in a conversation that is listed under owners, in
+// messages with a number below before: the turns that these messages begin, and the summaries that may cover
+// them. kept reports whether later turns of the user remain.
+//
+// An empty record then ends the log, so that a process that has a copy reads the conversation again, and
+// nothing is added to it that was begun with the copy. What was added in between is looked through again.
+func EraseBy(ctx context.Context, store storage.Store, log, by string, before int64, owners ...string) (kept bool, err error) {
+	forgotten := func(m *agent.Message) bool { return m.AuthorKey == by && m.Seq < before }
 	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
-		if m, broken := Decode(log, record); err == nil && broken == nil && m.AuthorKey == by {
+		if m, broken := Decode(log, record); err == nil && broken == nil && forgotten(&m) {
 			for _, owner := range owners {
 				err = errors.Join(err, eraseTitle(ctx, store, owner, log))
 			}
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	gone := false
-	_, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
-		if m.BeginsTurn() {
-			gone = m.AuthorKey == by
+	for again := range 2 {
+		gone := false
+		kept = false
+		_, err := erase(ctx, store, log, func(m *agent.Message) (bool, bool) {
+			if m.BeginsTurn() {
+				gone = forgotten(m)
+				kept = kept || m.AuthorKey == by && !gone
+			}
+			return gone, true
+		})
+		if err == nil && again == 0 {
+			err = appendEmpty(ctx, store, log)
 		}
-		return gone, true
-	})
-	return err
+		if err != nil {
+			return kept, err
+		}
+	}
+	return kept, nil
+}
+
+// appendEmpty adds an empty record to a log, unless the log does not exist.
+func appendEmpty(ctx context.Context, store storage.Log, log string) error {
+	err := storage.ErrConflict
+	for errors.Is(err, storage.ErrConflict) {
+		err = nil
+		for last, failed := range store.Records(ctx, log, storage.Query{Backward: true, Limit: 1}) {
+			if err = failed; err == nil {
+				_, err = store.Append(ctx, log, last.Pos, storage.Record{})
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("end %s: %w", log, err)
+	}
+	return nil
 }
 
 // eraseTitle erases the title of a conversation, which is a part of its first message, and the name of the
@@ -190,15 +221,14 @@ func (c Conversation) keepsGroups(ctx context.Context, store storage.Store) (boo
 	return s.Log() == c.Log(), err
 }
 
-// StartNew begins a new session at a job, and the previous one cannot be restored with /undo. It is
-// idempotent for a job that runs again.
-func StartNew(ctx context.Context, store storage.Store, by *queue.Job) error {
+// StartNew begins a new session at a job, and the previous one cannot be restored with /undo. It returns the
+// chat's session, and is idempotent for a job that runs again.
+func StartNew(ctx context.Context, store storage.Store, by *queue.Job) (Session, error) {
 	s, err := Current(ctx, store, by.Message.Chat)
 	if err != nil || s.ClearedAt >= by.Seq {
-		return err
+		return s, err
 	}
 	s.ClearedAt, s.AfterID, s.Previous, s.OriginChat = by.Seq, "", nil, chats.Chat{} // the job is not a message of the chat
 	s.Generation++
-	_, err = s.Save(ctx, store)
-	return err
+	return s.Save(ctx, store)
 }

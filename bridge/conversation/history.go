@@ -265,7 +265,7 @@ func (h *History) EnsureQuestion(turn []agent.Message) {
 }
 
 // Cache keeps the ends of conversations between turns. It is only a copy: if a log has grown in the
-// meantime, an append to it is a conflict, and the copy is dropped.
+// meantime, it is read again, and an append to it is a conflict.
 type Cache struct {
 	store  storage.Store
 	window int // bytes
@@ -280,8 +280,8 @@ type Cache struct {
 // maxCached bounds the total size of the cached conversations, in bytes.
 const maxCached = 32 << 20
 
-// maxCachedTime bounds how long a conversation is cached, because another process may have erased old
-// messages in it.
+// maxCachedTime bounds how long a conversation is cached, because another process may have erased messages
+// in it because of their age.
 const maxCachedTime = 24 * time.Hour
 
 // NewCache returns a cache of histories whose window is windowTokens tokens, estimated at four bytes
@@ -301,13 +301,26 @@ func (c *Cache) Take(ctx context.Context, log string) (*History, error) {
 	era := c.era
 	c.mu.Unlock()
 	if h != nil && time.Since(h.readAt) < maxCachedTime {
-		return h, nil
+		if current, err := h.isCurrent(ctx); current || err != nil {
+			return h, err
+		}
 	}
 	h, err := readHistory(ctx, c.store, log, c.window)
 	if err == nil {
 		h.era = era
 	}
 	return h, err
+}
+
+// isCurrent reports whether the log still ends where the copy ends.
+func (h *History) isCurrent(ctx context.Context) (bool, error) {
+	for _, err := range h.store.Records(ctx, h.Log, storage.Query{After: h.Last, Limit: 1}) {
+		if err != nil {
+			err = fmt.Errorf("read %s: %w", h.Log, err)
+		}
+		return false, err
+	}
+	return true, nil
 }
 
 // Clear drops everything that was read until now. It is called when this process takes over chats to

@@ -90,35 +90,38 @@ func Current(ctx context.Context, kv storage.KV, chat chats.Chat) (Session, erro
 
 // SessionOf returns the conversation that a job belongs to: its chat's, or a task's own. A session that
 // was never cleared has generation 1 and is not stored. It returns ErrCleared or ErrStopped if a command
-// has ended the job. A /stop ends no task, and a /clear only background tasks.
+// has ended the job. A /stop ends no task, and a /clear only background tasks. The same read says whether
+// the job's sender was forgotten since; then it returns ErrStopped.
 func SessionOf(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error) {
-	if receipts.IsTask(j.Message) {
-		var err error
-		if j.Message.Kind == receipts.KindBackground {
-			_, err = SessionOf(ctx, kv, &queue.Job{Message: chats.Message{Chat: j.Message.Chat}, Seq: j.Seq})
-		}
-		if errors.Is(err, ErrStopped) {
-			err = nil
-		}
-		return Session{Chat: j.Origin(), Task: j.Message.ID}, err
-	}
-	chat := j.Message.Chat
+	chat, isTask := j.Message.Chat, receipts.IsTask(j.Message)
 	s := Session{Chat: chat, Generation: 1}
-	entry, err := kv.Get(ctx, SessionPrefix+chat.String())
-	if errors.Is(err, storage.ErrNotFound) {
-		return s, nil
-	}
+	key, sender := SessionPrefix+chat.String(), ForgottenPrefix+j.Message.SenderID()
+	known, err := storage.GetMany(ctx, kv, []string{key, sender})
 	if err != nil {
 		return s, fmt.Errorf("read session of %s: %w", chat, err)
 	}
-	if err := queue.Decode(entry, &s); err != nil {
+	if isTask {
+		s = Session{Chat: j.Origin(), Task: j.Message.ID}
+	}
+	if _, f := DecodeForgotten(known[sender]); f.Has(j.Message, j.Seq) {
+		return s, ErrStopped
+	}
+	entry, stored := known[key]
+	if !stored || isTask && j.Message.Kind != receipts.KindBackground {
+		return s, nil
+	}
+	ofChat := s
+	if err := queue.Decode(entry, &ofChat); err != nil {
 		return s, err
 	}
-	s.Chat, s.Rev = chat, entry.Revision
+	ofChat.Chat, ofChat.Rev = chat, entry.Revision
+	if !isTask {
+		s = ofChat
+	}
 	switch {
-	case j.Seq < s.ClearedAt:
+	case j.Seq < ofChat.ClearedAt:
 		return s, ErrCleared
-	case j.Seq < s.StoppedAt, j.Seq == s.HaltedSeq:
+	case !isTask && (j.Seq < ofChat.StoppedAt || j.Seq == ofChat.HaltedSeq):
 		return s, ErrStopped
 	}
 	return s, nil

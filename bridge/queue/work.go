@@ -137,21 +137,6 @@ func (q *Queue) ResumeCard(token string) {
 	}
 }
 
-// InterruptUser cancels the turns of a user (platform:id), including suspended ones.
-func (q *Queue) InterruptUser(user string, cause error) {
-	theirs := func(j *Run) bool { return j.Message.SenderID() == user }
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, l := range q.byChat {
-		if r := l.messages.running; r != nil && theirs(r) && !l.messages.survivesStop {
-			l.cancelRunning(cause)
-		}
-		if l.releaseHeld(theirs, cause) {
-			q.wake(l)
-		}
-	}
-}
-
 // InterruptJob cancels one message, whether it runs, is suspended or waits, and no other job. It returns
 // false if the queue does not have the message.
 func (q *Queue) InterruptJob(chat chats.Chat, key string, cause error) bool {
@@ -216,20 +201,34 @@ func overtake(s *Queue, l *chatQueue, j *Run) {
 // removes waiting messages with lower numbers from the queue, except jobs that survive it. running
 // reports whether there was a turn; waiting are the removed messages.
 func (q *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running bool, waiting []*Run) {
-	older := func(j *Run) bool { return j.Seq < before && !q.cfg.Workers.Placement(j).SurvivesStop }
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.byChat[chat]
-	if l == nil {
-		return false, nil
+	if l := q.byChat[chat]; l != nil {
+		running, waiting = q.interrupt(l, func(j *Run) bool { return j.Seq < before }, cause)
 	}
-	if r := l.messages.running; r != nil && r.Seq < before && !l.messages.survivesStop {
+	return running, waiting
+}
+
+// InterruptAll is Interrupt for the jobs of all chats that pass accepts.
+func (q *Queue) InterruptAll(pass func(*Run) bool, cause error) (waiting []*Run) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.byChat {
+		_, removed := q.interrupt(l, pass, cause)
+		waiting = append(waiting, removed...)
+	}
+	return waiting
+}
+
+func (q *Queue) interrupt(l *chatQueue, pass func(*Run) bool, cause error) (running bool, waiting []*Run) {
+	ends := func(j *Run) bool { return pass(j) && !q.cfg.Workers.Placement(j).SurvivesStop }
+	if r := l.messages.running; r != nil && pass(r) && !l.messages.survivesStop {
 		l.cancelRunning(cause)
 		running = true
 	}
 	l.messages.waiting = slices.DeleteFunc(l.messages.waiting, func(j *Run) bool {
 		switch {
-		case !older(j):
+		case !ends(j):
 			return false
 		case !j.Unstarted:
 			// The approval of the job was decided, and the job has not resumed yet.
@@ -240,7 +239,7 @@ func (q *Queue) Interrupt(chat chats.Chat, before int64, cause error) (running b
 		waiting = append(waiting, j)
 		return true
 	})
-	running = l.releaseHeld(older, cause) || running
+	running = l.releaseHeld(ends, cause) || running
 	q.wake(l)
 	return running, waiting
 }

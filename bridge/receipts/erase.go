@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"oneclaw/bridge/chats"
 	"oneclaw/storage"
 )
 
@@ -17,7 +16,7 @@ import (
 // platform, and skips damaged ones.
 func ByUser(ctx context.Context, kv storage.KV, by string) iter.Seq2[*Receipt, error] {
 	return func(yield func(*Receipt, error) bool) {
-		for r := range listOf(ctx, kv, by, anywhere) {
+		for r := range listOf(ctx, kv, by) {
 			if r.err == nil && !r.isBy(by) {
 				continue
 			}
@@ -35,22 +34,14 @@ type readResult struct {
 	err error
 }
 
-// anywhere selects all chats.
-func anywhere(chats.Chat) bool { return true }
-
-// listOf yields the receipts of the platform of a user (platform:id) under the selected chats, without
-// threads, except damaged ones.
-func listOf(ctx context.Context, kv storage.KV, by string, in func(chats.Chat) bool) iter.Seq[readResult] {
+// listOf yields the receipts of the platform of a user (platform:id), except damaged ones.
+func listOf(ctx context.Context, kv storage.KV, by string) iter.Seq[readResult] {
 	platform, _, _ := strings.Cut(by, ":")
 	return func(yield func(readResult) bool) {
 		for entry, err := range kv.List(ctx, storage.Range{Prefix: Prefix + platform + ":"}) {
 			if err != nil {
 				yield(readResult{err: fmt.Errorf("list receipts: %w", err)})
 				return
-			}
-			place, _, _ := strings.Cut(strings.TrimPrefix(entry.Key, Prefix), "/")
-			if chat, err := chats.ParseChat(place); err == nil && !in(chat) {
-				continue // before it is decoded: there may be many
 			}
 			r := new(Receipt)
 			if json.Unmarshal(entry.Value, r) == nil && !yield(readResult{Receipt: r, rev: entry.Revision}) {
@@ -62,20 +53,14 @@ func listOf(ctx context.Context, kv storage.KV, by string, in func(chats.Chat) b
 
 func (r *Receipt) isBy(user string) bool { return r.Message.User != "" && r.Message.SenderID() == user }
 
-// EraseEverywhere erases the messages of a user (platform:id), and their answers, from all receipts. From
-// those of others it erases the user's ratings, and who decided if it was the user.
-func EraseEverywhere(ctx context.Context, store storage.Store, by string) error {
-	return EraseIn(ctx, store, by, anywhere)
-}
-
-// EraseIn is [EraseEverywhere] for the receipts under the selected chats, without threads: those in which
-// the messages were sent, which may have moved since.
-func EraseIn(ctx context.Context, store storage.Store, by string, in func(chats.Chat) bool) error {
+// EraseBy erases a user (platform:id) from the receipts that which selects: the user's messages with their
+// answers, and from the receipts of others the user's ratings, and who decided if it was the user.
+func EraseBy(ctx context.Context, store storage.Store, by string, which func(*Receipt) bool) error {
 	for changed := true; changed; {
 		changed = false
-		for r := range listOf(ctx, store, by, in) {
+		for r := range listOf(ctx, store, by) {
 			err := r.err
-			if err == nil {
+			if err == nil && which(r.Receipt) {
 				err = eraseReceipt(ctx, store, r.Receipt, r.rev, by)
 			}
 			if errors.Is(err, storage.ErrConflict) { // the receipt is read again

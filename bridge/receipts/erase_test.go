@@ -11,9 +11,9 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// An erasure in some chats erases what a user said there, under any id of the chat, and how the user rated
-// the answers to others there. It leaves the other chats alone.
-func TestAnErasureInSomeChatsLeavesTheOthers(t *testing.T) {
+// An erasure of some receipts erases what a user said, and how the user rated the answers to others. It
+// leaves the other receipts alone.
+func TestAnErasureOfSomeReceiptsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
 	if err != nil {
@@ -36,7 +36,7 @@ func TestAnErasureInSomeChatsLeavesTheOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := receipts.EraseIn(t.Context(), store, "telegram:7", func(chat chats.Chat) bool { return chat.ID != "-8" }); err != nil {
+	if err := receipts.EraseBy(t.Context(), store, "telegram:7", func(r *receipts.Receipt) bool { return r.Message.Chat.ID != "-8" }); err != nil {
 		t.Fatal(err)
 	}
 	after, err := storage.GetMany(t.Context(), store, all)

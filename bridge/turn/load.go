@@ -40,7 +40,7 @@ func (t *Runner) LoadGroup(ctx context.Context, j *queue.Run, scope toolgroups.S
 		messages[i].Time = t.cfg.Now()
 	}
 	if !j.Message.Direct {
-		messages[0].Sender, messages[0].AuthorKey = j.Message.UserName, j.Message.SenderID()
+		messages[0].Sender, messages[0].AuthorKey, messages[0].Seq = j.Message.UserName, j.Message.SenderID(), j.Seq
 		h.NoteAuthor(&j.Job)
 	}
 	h.Staged = messages[:1]

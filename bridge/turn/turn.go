@@ -143,7 +143,7 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key(), Origin: originOf(j)}
 	if !j.Message.Direct {
-		message.AuthorKey = j.Message.SenderID()
+		message.AuthorKey, message.Seq = j.Message.SenderID(), j.Seq
 		h.NoteAuthor(&j.Job)
 	}
 	if !j.Message.Direct && j.Message.Kind != receipts.KindResult { // a result has no sender

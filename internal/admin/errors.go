@@ -286,12 +286,6 @@ func (e *ErrorStore) Forget(ctx context.Context, user string, direct chats.Chat)
 	return e.forget(ctx, erasure{User: user, Direct: direct}, platform+":")
 }
 
-// ForgetIn deletes the errors of a user that were logged since Forget about messages in a shared chat. It
-// has to be called before the user's receipts there are erased.
-func (e *ErrorStore) ForgetIn(ctx context.Context, user string, chat chats.Chat) error {
-	return e.forget(ctx, erasure{User: user}, chat.WithoutThread().String()+"/")
-}
-
 // forget carries out an erasure. Other replicas are told of the jobs whose keys begin with under.
 func (e *ErrorStore) forget(ctx context.Context, of erasure, under string) error {
 	of.Replica, of.At, of.Jobs = e.Replica, e.Now(), map[string]bool{}

@@ -222,7 +222,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, connections.CardKind: b.tools.connections.HandlePress, personal.MemoryCard: remembered.HandlePress},
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
 		Hooks: bridge.Hooks{
-			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, ForgetIn: private.ForgetIn, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
+			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
 			OnChatMoved: b.withHooks(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(),
 		},
 		Limits: bridge.Limits{

@@ -1,10 +1,16 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 
+	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/workspace"
@@ -37,6 +43,35 @@ func upgradeTo5(ctx context.Context, store storage.Store, log *slog.Logger) erro
 		}
 		if count > 0 {
 			log.Info("records of what is gone are deleted", "what", d.what, "records", count)
+		}
+	}
+	return replaceErasures(ctx, store)
+}
+
+// replaceErasures replaces the open jobs that each erase a person in one chat by the person's record. The
+// first sweep erases in all chats.
+func replaceErasures(ctx context.Context, store storage.Store) error {
+	var base int64
+	if entry, err := store.Get(ctx, "numbers"); err == nil {
+		_ = json.Unmarshal(entry.Value, &base)
+	} else if !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("read the base of numbers: %w", err)
+	}
+	for entry, err := range store.List(ctx, storage.Range{Prefix: queue.OpenPrefix}) {
+		if err != nil {
+			return fmt.Errorf("list open jobs: %w", err)
+		}
+		var j queue.Job
+		if kind := path.Base(entry.Key); kind != "erase" && kind != "erase-tasks" || json.Unmarshal(entry.Value, &j) != nil {
+			continue
+		}
+		f := conversation.Forgotten{Seq: cmp.Or(j.Seq, base+int64(entry.Revision)), Done: true} //nolint:gosec // a store is never written 2^63 times
+		data, err := json.Marshal(f)
+		if err == nil {
+			_, err = store.Write(ctx, storage.Delete(entry.Key, entry.Revision), storage.Put(conversation.ForgottenPrefix+j.Message.SenderID(), data, storage.Any))
+		}
+		if err != nil {
+			return fmt.Errorf("replace %s: %w", entry.Key, err)
 		}
 	}
 	return nil

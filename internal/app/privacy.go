@@ -9,7 +9,6 @@ import (
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
-	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/privacy"
 	"oneclaw/internal/config"
@@ -28,16 +27,10 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		{
 			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
 			Data: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
-			ForgetIn: func(ctx context.Context, user string, chat chats.Chat) error {
-				return b.tools.memory.ForgetAuthor(ctx, chats.Message{Chat: chat}.Owner(), user)
-			},
 		},
 		{
 			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
 			Data: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.TasksOf(ctx, p.User) },
-			ForgetIn: func(ctx context.Context, user string, chat chats.Chat) error {
-				return b.tools.schedule.ForgetIn(ctx, user, chat.String())
-			},
 		},
 		{
 			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
@@ -93,7 +86,6 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 		},
 		{
 			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.DirectChat) },
-			ForgetIn: b.errors.ForgetIn,
 		},
 		{Name: "audit", About: "What you have done that administrators may have to know later.", Data: b.auditEntries},
 	}

@@ -42,6 +42,7 @@ import (
 //	observe/      groups in which the bot listens; one for each
 //	heard/        messages in those groups; about 50 for each chat or thread, for a day
 //	moved/        the new ids of chats that moved; one for each
+//	forgotten/    people who were forgotten; one for each, for a day
 //	session/      the current conversation; one for each chat
 //	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
 //	error/        errors of the log; at most 1,000, for 30 days

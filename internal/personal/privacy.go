@@ -52,9 +52,6 @@ type Part struct {
 	// Forget deletes the data, and may be repeated. It is nil if the bridge deletes the data, or if
 	// the data is kept.
 	Forget func(ctx context.Context, p Person) error
-	// ForgetIn deletes what a turn of the user that was still running in a shared chat may have added after
-	// Forget. It may be repeated. It is nil if such a turn adds nothing.
-	ForgetIn func(ctx context.Context, user string, chat chats.Chat) error
 }
 
 // Config configures an [Exporter]. All fields but Logger are required.
@@ -89,21 +86,6 @@ func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) e
 		}
 		if err := part.Forget(ctx, Person{user, direct}); err != nil {
 			failed = append(failed, fmt.Errorf("personal: delete the %s of %s: %w", part.Name, user, err))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// ForgetIn deletes what a turn of a user in a shared chat has added after Forget, also in the parts behind
-// one that fails.
-func (d *Exporter) ForgetIn(ctx context.Context, user string, chat chats.Chat) error {
-	var failed []error
-	for _, part := range d.cfg.Parts {
-		if part.ForgetIn == nil {
-			continue
-		}
-		if err := part.ForgetIn(ctx, user, chat); err != nil {
-			failed = append(failed, fmt.Errorf("personal: delete the %s of %s in %s: %w", part.Name, user, chat, err))
 		}
 	}
 	return errors.Join(failed...)

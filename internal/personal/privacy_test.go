@@ -231,20 +231,13 @@ func TestForgetGoesOnBehindAFailure(t *testing.T) {
 				gone = append(gone, name)
 				return err
 			},
-			ForgetIn: func(context.Context, string, chats.Chat) error {
-				gone = append(gone, name+" in a chat")
-				return err
-			},
 		}
 	}
 	exporter := personal.New(personal.Config{Parts: []personal.Part{part("memory", never), part("schedules", nil)}})
 	if err := exporter.Forget(t.Context(), "fake:1", chats.Chat{}); !errors.Is(err, never) {
 		t.Errorf("the failure is told as %v", err)
 	}
-	if err := exporter.ForgetIn(t.Context(), "fake:1", chats.Chat{}); !errors.Is(err, never) {
-		t.Errorf("the failure in a chat is told as %v", err)
-	}
-	if want := []string{"memory", "schedules", "memory in a chat", "schedules in a chat"}; !slices.Equal(gone, want) {
+	if want := []string{"memory", "schedules"}; !slices.Equal(gone, want) {
 		t.Errorf("tried are %q", gone)
 	}
 }

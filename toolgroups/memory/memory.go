@@ -380,16 +380,6 @@ func (m *Memory) Forget(ctx context.Context, owner string) error {
 	return m.updateAll(ctx, func(doc *document) bool { return doc.clearAuthor(owner) })
 }
 
-// ForgetAuthor deletes a user's name as the author of the notes of another owner.
-func (m *Memory) ForgetAuthor(ctx context.Context, owner, author string) error {
-	return m.update(ctx, owner, func(doc *document) error {
-		if !doc.clearAuthor(author) {
-			return errUnchanged
-		}
-		return nil
-	})
-}
-
 func (d *document) clearAuthor(author string) (changed bool) {
 	forget := func(n *Note) {
 		if n.Author == author {

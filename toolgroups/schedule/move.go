@@ -72,20 +72,8 @@ func (s *Schedule) TasksOf(ctx context.Context, user string) (tasks []Task, err 
 
 // Forget deletes the tasks that a user has created or owns.
 func (s *Schedule) Forget(ctx context.Context, user string) error {
-	return s.forget(ctx, user, func(Task) bool { return true })
-}
-
-// ForgetIn deletes the tasks that a user has created in a chat.
-func (s *Schedule) ForgetIn(ctx context.Context, user, chat string) error {
-	return s.forget(ctx, user, func(t Task) bool { return t.Chat == chat })
-}
-
-func (s *Schedule) forget(ctx context.Context, user string, passes func(Task) bool) error {
 	tasks, err := s.TasksOf(ctx, user)
 	for _, t := range tasks {
-		if !passes(t) {
-			continue
-		}
 		if _, err := s.modifyTask(ctx, t.Owner, t.ID, func(*Task) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}

@@ -56,12 +56,6 @@ func TestForgetTakesTheTasksThatSomebodyMade(t *testing.T) {
 		if tasks, err := o.TasksOf(t.Context(), "fake:1"); err != nil || len(tasks) != 2 {
 			t.Fatalf("tasks of one user: %+v, %v", tasks, err)
 		}
-		if err := o.ForgetIn(t.Context(), "fake:1", "fake:-7"); err != nil {
-			t.Fatal(err)
-		}
-		if own, group := o.tasks("fake:1"), o.tasks("fake:-7"); len(own) != 1 || len(group) != 1 || group[0].User != "fake:2" {
-			t.Errorf("left are %+v and %+v", own, group)
-		}
 		for range 2 {
 			if err := o.Forget(t.Context(), "fake:1"); err != nil {
 				t.Fatal(err)
