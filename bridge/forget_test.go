@@ -332,8 +332,15 @@ func TestForgetReachesTheChatsOfOtherReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown sync.Map // by the answer, what the model was shown
 		all := newSeveral(t, 3, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
-			shown.Store(turn.History[len(turn.History)-1].Text, fmt.Sprint(turn.History))
-			return echo(ctx, turn)
+			text := turn.History[len(turn.History)-1].Text
+			shown.Store(text, fmt.Sprint(turn.History))
+			if !strings.HasPrefix(text, "hold") {
+				return echo(ctx, turn)
+			}
+			return func(yield func(agent.Message, error) bool) {
+				<-ctx.Done()
+				yield(agent.Message{}, context.Cause(ctx))
+			}
 		})
 		said := func(chat, id, user, text string) chats.Message {
 			m := group(id, user, text)
@@ -344,6 +351,10 @@ func TestForgetReachesTheChatsOfOtherReplicas(t *testing.T) {
 		for n := range groups {
 			chat := fmt.Sprint("g", n)
 			all[n%3].accept(said(chat, "1", "1", "secret of Ann"), said(chat, "2", "6", "Bob has his say"))
+		}
+		pass(t, 10)
+		for n := range groups {
+			all[n%3].accept(said(fmt.Sprint("g", n), "4", "1", "hold a secret")) // until it is ended
 		}
 		pass(t, 10)
 		all[0].accept(direct("1", "/forget"))

@@ -12,7 +12,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
-	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
@@ -37,7 +36,6 @@ type inserter struct {
 var (
 	_ access.Jobs   = (*inserter)(nil)
 	_ interact.Jobs = (*inserter)(nil)
-	_ privacy.Jobs  = (*inserter)(nil)
 )
 
 // validateMessage rejects messages from unknown platforms or with invalid ids.
@@ -104,7 +102,7 @@ func (i *inserter) insertWith(ctx context.Context, j *queue.Run, more ...storage
 	return added, err
 }
 
-// Put implements [access.Jobs] and [privacy.Jobs].
+// Put implements [access.Jobs].
 func (i *inserter) Put(ctx context.Context, m chats.Message) error { return i.insert(ctx, i.New(m)) }
 
 // Tell implements [access.Jobs].

@@ -106,7 +106,7 @@ func (b *Bridge) wireTurns() {
 	})
 	b.eraser = privacy.NewEraser(privacy.EraserConfig{
 		Now: cfg.Now, Store: b.store, OpenJobs: b.jobs, CurrentChat: b.queue.CurrentChat, MaxWait: cmp.Or(cfg.Turns.Timeout, turn.DefaultTimeout) + cfg.Limits.ApprovalTimeout,
-		Cards: b.cards, Observer: b.observer, Jobs: b.inserter, EndJobs: b.completer.endForgotten, EraseRest: cfg.Hooks.Forget, OnErased: cfg.Hooks.OnErased,
+		Cards: b.cards, Observer: b.observer, Insert: b.inserter.Put, EndJobs: b.completer.endForgotten, EraseRest: cfg.Hooks.Forget, OnErased: cfg.Hooks.OnErased,
 	})
 	b.panel = interact.Panel{
 		Rounds: b.turns, Tools: cfg.Turns.Tools, Savings: cfg.Hooks.Savings, Scope: b.scopeResolver.current, Answer: b.cards.Answer, Load: b.loader.enqueueLoad, Log: b.log,

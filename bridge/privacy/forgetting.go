@@ -87,7 +87,8 @@ type EraserConfig struct {
 	MaxWait  time.Duration
 	Cards    Cards
 	Observer *Observer
-	Jobs     Jobs
+	// Insert inserts the job of a message, once.
+	Insert func(ctx context.Context, m chats.Message) error
 	// EraseRest deletes what the rest of the program stores about a user, platform:id, and about their
 	// direct chat. It is idempotent.
 	EraseRest func(ctx context.Context, user string, direct chats.Chat) error
@@ -103,12 +104,6 @@ type Cards interface {
 	// Forget deletes the cards that quote a user or belong to some chats, except the one with the token
 	// but and open ones that are still needed.
 	Forget(ctx context.Context, person string, of map[chats.Chat]bool, but string) error
-}
-
-// Jobs inserts jobs.
-type Jobs interface {
-	// Put inserts the job of a message, once.
-	Put(ctx context.Context, m chats.Message) error
 }
 
 // Eraser asks for confirmation of /forget, and carries it out.
@@ -137,7 +132,7 @@ func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interac
 	case !press.Direct || press.Choice != choiceForget:
 		return interact.Result{Toast: notYours}, nil
 	}
-	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Jobs.Put(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
+	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Insert(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
 }
 
 // Forget runs the job of a confirmed /forget. It is idempotent, and deletes last what the rest is found by.

@@ -48,7 +48,7 @@ var layers = []layer{
 	{"bridge/provenance", []string{"agent", "toolgroups"}},
 	{"bridge/interact", []string{"bridge/audit", "bridge/provenance", "bridge/chats", "bridge/conversation", "bridge/queue", "bridge/turn", "internal/wording", "agent", "internal/rescue", "storage", "toolgroups", "bridge/outbox", "bridge/receipts"}},
 	{"bridge/access", []string{"bridge/audit", "bridge/chats", "bridge/interact", "bridge/queue", "internal/wording", "storage", "toolgroups", "bridge/outbox", "bridge/turn"}},
-	{"bridge/privacy", []string{"bridge/chats", "bridge/conversation", "bridge/interact", "bridge/queue", "internal/wording", "storage", "bridge/outbox", "bridge/receipts"}},
+	{"bridge/privacy", []string{"bridge/chats", "bridge/conversation", "bridge/interact", "bridge/queue", "internal/retry", "internal/wording", "storage", "bridge/outbox", "bridge/receipts"}},
 	{"bridge/why", []string{"bridge/chats", "bridge/queue", "bridge/conversation", "internal/wording", "agent", "storage", "toolgroups", "bridge/receipts"}},
 	{"bridge/platformtest", []string{"bridge", "bridge/*", "internal/wording", "agent", "toolgroups", "storage", "storage/bolt"}},
 	{"bridge", []string{"bridge/interact", "bridge/audit", "bridge/chats", "bridge/outbox", "bridge/privacy", "bridge/queue", "bridge/access", "bridge/conversation", "bridge/turn", "bridge/why", "internal/wording", "agent", "toolgroups", "storage", "internal/cache", "internal/named", "storage/replicas", "internal/rescue", "internal/retry", "internal/workspace", "bridge/receipts"}},
