@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +58,10 @@ type everyday struct {
 	shows string
 }
 
+// everydayCall is a call; in its arguments {file} is the newest attachment, {id} the newest schedule.
 type everydayCall struct{ group, tool, arguments string }
+
+var scheduledID = regexp.MustCompile(`^Scheduled '.*' \(id ([^)]+)\)`)
 
 // scripted is a model that makes the calls of what it was asked, one after another, and then says "Done."
 // with the text.
@@ -72,15 +76,21 @@ func (s scripted) Reply(_ context.Context, req openai.Request) (openai.Reply, er
 	if i < 0 {
 		return openai.Reply{Text: "I do not know that: " + asked}, nil
 	}
-	done := 0
-	for _, m := range req.Messages[at+1:] {
-		if m.Role == "tool" && !strings.HasPrefix(m.Content, "Loaded ") {
+	done, file, id := 0, "", ""
+	for n, m := range req.Messages {
+		if found := attached.FindStringSubmatch(m.Content); m.Role == "user" && found != nil {
+			file = found[1]
+		}
+		if found := scheduledID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
+			id = found[1]
+		}
+		if n > at && m.Role == "tool" && !strings.HasPrefix(m.Content, "Loaded ") {
 			done++
 		}
 	}
 	if done < len(s[i].calls) {
 		c := s[i].calls[done]
-		return useTool(req, c.group, c.tool, c.arguments)
+		return useTool(req, c.group, c.tool, strings.NewReplacer("{file}", file, "{id}", id).Replace(c.arguments))
 	}
 	last := req.Messages[len(req.Messages)-1]
 	return openai.Reply{Text: "Done: " + s[i].say + " " + last.Content[:min(len(last.Content), 200)]}, nil
@@ -115,6 +125,24 @@ func site(t *testing.T) string {
 	return server.URL
 }
 
+// What is said with a file, and what is spoken.
+const (
+	aboutFile = "what is it about"
+	asVoice   = "call the plumber on Monday, remind me"
+)
+
+// linking is a PDF of a page with two links that only its annotations name.
+func linking(site string) *telegram.Attachment {
+	page := "BT /F 12 Tf 72 700 Td (Two links) Tj ET"
+	link := "<< /Type /Annot /Subtype /Link /Rect [72 697 93 711] /A << /S /URI /URI (%s) >> >>"
+	data := fmt.Sprintf("%%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n"+
+		"2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n"+
+		"3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Annots ["+link+" "+link+"] /Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>\nendobj\n"+
+		"4 0 obj\n<< /Length %d >>\nstream\n%s\nendstream\nendobj\n"+
+		"trailer\n<< /Root 1 0 R >>\n", site+"/first", site+"/second", len(page), page)
+	return &telegram.Attachment{Kind: telegram.KindDocument, Name: "links.pdf", MIME: "application/pdf", Data: []byte(data)}
+}
+
 // everydays are the conversations with one person each; pages, others and mails are sites.
 func everydays(pages, others, mails string) [][]everyday {
 	fetch := func(address string) everydayCall {
@@ -136,16 +164,29 @@ func everydays(pages, others, mails string) [][]everyday {
 			{"what do my mails say about the flight", []everydayCall{{"google_gmail", "gmail_search", `{"query":"flight"}`}, {"google_gmail", "gmail_read", `{"message_id":"flight-1"}`}}, noCard},
 			{"open the link in it", []everydayCall{fetch(mails + "/boarding/token-17")}, asksMail},
 			{"answer that I come", []everydayCall{{"google_gmail", "gmail_reply", `{"message_id":"flight-1","body":"I come."}`}}, asks},
-			{"put it in my calendar", []everydayCall{{"google_calendar", "calendar_create_event", `{"title":"Flight","start_time":"2026-12-01T09:00:00Z","end_time":"2026-12-01T10:00:00Z"}`}}, "today"},
+			{"put it in my calendar", []everydayCall{{"google_calendar", "calendar_create_event", `{"calendar_id":"primary","summary":"Flight","start":"2026-12-01T09:00:00Z","end":"2026-12-01T10:00:00Z"}`}}, noCard},
+			{"every morning: weather, calendar, unread mails", []everydayCall{{"scheduled_tasks", "schedule_task", fmt.Sprintf(`{"name":"Morning","prompt":"the morning brief, with %s/weather","schedule_type":"daily","hour":7,"minute":0}`, others)}}, asks},
+			{"now, please", []everydayCall{{"scheduled_tasks", "run_scheduled_task", `{"task_id":"{id}"}`}}, noCard},
+			{"the morning brief", []everydayCall{
+				fetch(others + "/weather"), {"google_calendar", "calendar_list_events", `{"calendar_id":"primary"}`}, {"google_gmail", "gmail_search", `{"query":"is:unread"}`},
+			}, noCard},
 		},
 		{{"remind me tomorrow at nine", []everydayCall{schedule("call")}, noCard}},
 		{{"every hour, tell me only if " + pages + "/post has changed", []everydayCall{schedule("Tell me only if " + pages + "/post has changed")}, noCard}},
-		{{"remember that I'm vegetarian", []everydayCall{{"", "save_memory", `{"fact":"is vegetarian"}`}}, noCard}},
+		{
+			{"remember that I'm vegetarian", []everydayCall{{"", "save_memory", `{"content":"Is vegetarian"}`}}, noCard},
+			{"no, vegan", []everydayCall{{"memory", "update_memory", `{"memory":"Is vegetarian","content":"Is vegan"}`}}, noCard},
+		},
+		{
+			{aboutFile, []everydayCall{{"pdf", "pdf_extract_text", `{"path":"{file}"}`}}, noCard},
+			{"read the second link of it", []everydayCall{fetch(pages + "/second")}, noCard},
+		},
+		{{asVoice, []everydayCall{schedule("call the plumber")}, noCard}},
 		{{"read " + strings.TrimPrefix(pages, "http://") + "/a/b and list the open issues", []everydayCall{fetch(pages + "/a/b"), fetch(strings.Replace(pages, "http://", "http://api.", 1) + "/repos/a/b/issues")}, noCard}},
 		{{"compute 17 % of 3,240", []everydayCall{{"", "js_eval", `{"code":"0.17 * 3240"}`}}, noCard}},
 		{{"get the rates from " + pages + "/rates with JavaScript", []everydayCall{{"", "js_eval", fmt.Sprintf(`{"code":"(await (await fetch('%s/rates')).text()).length"}`, pages)}}, noCard}},
 		{{"run df -h", []everydayCall{{"", "exec", `{"command":"df -h"}`}}, asks}},
-		{{"do the research in the background", []everydayCall{{"background", "start_background_task", `{"title":"Research","task":"Find out about comets"}`}}, "line"}},
+		{{"do the research in the background", []everydayCall{{"background", "start_background_task", `{"title":"Research","task":"Find out about comets"}`}}, noCard}},
 		{{"make a Word letter of it", []everydayCall{{"documents", "write_document", `{"path":"letter.docx","content":"# Letter"}`}}, noCard}},
 		{
 			{"list my open issues", []everydayCall{{"mcp_everyday", "everyday_list_issues", `{}`}}, noCard},
@@ -172,6 +213,15 @@ func TestEverydayConversationsAskOnlyWhereTheyHaveTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.withEverydaySearch(t, others)
+	w.env["ONECLAW_VOICE_MODEL"] = openai.DefaultModel
+	sent := map[string]*telegram.Attachment{
+		aboutFile: linking(pages),
+		asVoice:   {Kind: telegram.KindVoice, MIME: "audio/ogg", Data: openai.Speech(asVoice), Seconds: 3},
+	}
+	lines := map[string]string{
+		"remind me tomorrow at nine": "Scheduled “Reminder”", asVoice: "Scheduled “Reminder”", "now, please": "Done: the morning brief",
+		"no, vegan": "I remember “Is vegan” instead of “Is vegetarian”", "do the research in the background": "Research",
+	}
 	w.settings(fmt.Sprintf("mcp:\n  servers:\n    everyday:\n      command: %q\n      trust: hints\n      start_timeout: %s\n      env: {%s: %s, GORACE: atexit_sleep_ms=0}\n", self(t), patience, serverVariable, everydayServer))
 	bot := w.run()
 	bot.out.await(t, `"group":"mcp_everyday"`)
@@ -181,7 +231,13 @@ func TestEverydayConversationsAskOnlyWhereTheyHaveTo(t *testing.T) {
 			w.grantGoogle(t, bot, googleServer, who)
 		}
 		for _, e := range talk {
-			w.goesAs(bot, who, e)
+			if e.say == "the morning brief" { // that the program says
+				continue
+			}
+			w.goesIn(bot, who, who, e, telegram.SayOptions{Attachment: sent[e.say]})
+			if line := lines[e.say]; line != "" {
+				w.shownTo(bot, who, line)
+			}
 		}
 	}
 }
@@ -218,34 +274,43 @@ func self(t *testing.T) string {
 	return path
 }
 
-// goesAs has a person say something, and fails unless the bot shows what it may beside its answer.
+// goesAs has a person say something in a direct chat, and fails unless the bot shows what it may beside its
+// answer.
 func (w *harness) goesAs(bot *process, who int64, e everyday) {
 	w.t.Helper()
-	before := 0
-	w.telegram.View(func(s telegram.State) { before = s.CountAnswers(who) })
-	w.say(who, e.say, nil)
-	pressed, answer := 0, ""
+	w.goesIn(bot, who, who, e, telegram.SayOptions{})
+}
+
+// goesIn is the same in any chat; to a group a person names the bot.
+func (w *harness) goesIn(bot *process, chat, who int64, e everyday, opts telegram.SayOptions) {
+	w.t.Helper()
+	before, text := 0, e.say
+	w.telegram.View(func(s telegram.State) { before = s.CountAnswers(chat) })
+	switch {
+	case chat != who:
+		text = "@" + w.telegram.Bot().Username + " " + text
+	case opts.Attachment != nil && opts.Attachment.Kind == telegram.KindVoice:
+		text = ""
+	}
+	if _, err := w.telegram.Say(chat, who, text, &opts); err != nil {
+		w.t.Fatal(err)
+	}
+	answer := ""
 	w.until(bot, "answer to "+e.say, func(s telegram.State) bool {
-		for i, m := range s.Answers(who)[before:] {
+		for _, m := range s.Answers(chat)[before:] {
 			if strings.Contains(m.Text, "Done: "+e.say) {
 				answer = m.Text
 				return true
 			}
-			if i < pressed || len(m.Buttons) == 0 || !strings.Contains(m.Text, "May I") {
-				continue
+			if len(m.Buttons) > 0 && strings.Contains(m.Text, "May I") {
+				return true
 			}
-			return true
 		}
 		return false
 	})
 	if answer == "" {
-		card := w.newest(who)
-		if e.shows != asks && e.shows != asksAddress && e.shows != asksMail {
-			if e.shows == "today" { // it asks with consequences, as before
-				w.tap(bot, who, "Deny")
-				w.shownTo(bot, who, "Done: "+e.say)
-				return
-			}
+		card := w.newest(chat)
+		if e.shows == noCard {
 			w.t.Errorf("%q asks: %s", e.say, card.Text)
 		} else if !strings.Contains(strings.ToLower(card.Text), strings.ToLower(e.shows)) {
 			w.t.Errorf("%q asks %q, want %q", e.say, card.Text, e.shows)
@@ -253,13 +318,15 @@ func (w *harness) goesAs(bot *process, who int64, e everyday) {
 		if e.shows == asksAddress {
 			button(w.t, card, "Allow this address pattern")
 		}
-		w.tap(bot, who, "Allow once")
-		answer = w.shownTo(bot, who, "Done: "+e.say).Text
-	} else if e.shows == asks || e.shows == asksAddress || e.shows == asksMail {
+		w.tap(bot, chat, "Allow once")
+		answer = w.shownTo(bot, chat, "Done: "+e.say).Text
+	} else if e.shows != noCard {
 		w.t.Errorf("%q was answered without a question: %s", e.say, answer)
 	}
-	if strings.Contains(answer, "not found") || strings.Contains(answer, "not available") || strings.Contains(answer, "was not allowed") {
-		w.t.Errorf("%q: %s", e.say, answer)
+	for _, failure := range []string{"not found", "not available", "was not allowed", "is missing", "no parameter", "must be"} {
+		if strings.Contains(answer, failure) {
+			w.t.Errorf("%q: %s", e.say, answer)
+		}
 	}
 }
 
@@ -269,20 +336,22 @@ func TestAdministratorsChangesAsk(t *testing.T) {
 	talk := []everyday{
 		{"switch the browser tool off", []everydayCall{{"config", "set_tool_enabled", `{"name":"browser","enabled":false,"type":"tool"}`}}, asks},
 		{"which tools are on", []everydayCall{{"config", "list_tool_states", `{}`}}, noCard},
-		{"use the big model from now on", []everydayCall{{"config", "add_model", `{"provider_id":"preset","model_id":"big"}`}, {"config", "list_models", `{"provider_id":"preset"}`}}, asks},
+		{"there is a big model", []everydayCall{{"config", "add_model", `{"provider_id":"preset","model_id":"big"}`}, {"config", "list_models", `{"provider_id":"preset"}`}}, asks},
+		{"use the big model from now on", []everydayCall{{"config", "set_default_model", `{"provider_id":"preset","model_id":"big"}`}}, asks},
 	}
 	w := newTown(t, scripted(talk))
 	owner := w.person("Owner")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", owner)
 	w.settings("approvals:\n  - {role: admin, policy: allow}\n  - {group: config, policy: allow}\n  - {tool: set_*, policy: allow}\n")
 	bot := w.run()
-	for _, e := range talk {
+	for _, e := range talk[:3] {
 		w.goesAs(bot, owner, e)
 	}
 	bot.kill(9)
 	w.settings("approvals:\n  - {tool: set_tool_enabled, policy: allow}\n")
 	bot = w.run()
 	w.goesAs(bot, owner, everyday{talk[0].say, talk[0].calls, noCard})
+	w.goesAs(bot, owner, talk[3])
 }
 
 // A group: what others said is quoted, read, and does not ask to be opened; what the model composes does.
@@ -293,19 +362,31 @@ func TestEverydayConversationsOfAGroupAndAWorkspace(t *testing.T) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	newSite := w.withSites(t)
+	const cheapest = "which item is cheapest"
 	pages, others := newSite("runbooks.example"), newSite("status.example")
 	fetch := func(address string) everydayCall {
 		return everydayCall{"", "webfetch", fmt.Sprintf(`{"url":%q}`, address)}
 	}
 	talk = []everyday{
+		{cheapest, []everydayCall{{"documents", "read_document", `{"path":"{file}"}`}}, noCard},
 		{"what is this alert", nil, noCard},
 		{"open the runbook", []everydayCall{fetch(pages + "/runbook/7")}, noCard},
 		{"check the status page of the payment service", []everydayCall{fetch(others + "/status")}, asksAddress},
 	}
 	workspace, channel, people := w.withSlack(t, "ann", "bob")
 	start(t, w.env, "run")
+	if _, err := workspace.Say(channel, people[0], "<@"+workspace.BotUser()+"> "+cheapest, &slack.SayOptions{
+		Files: []slack.Attachment{{Name: "prices.csv", MIME: "text/csv", Data: []byte("item,price\nlamp,12\nchair,9\n")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	waitSlack(t, workspace, "answer about the file", func(s slack.State) bool {
+		return slices.ContainsFunc(s.Answers(channel), func(m slack.Message) bool {
+			return strings.Contains(m.Text, "Done: "+cheapest) && strings.Contains(m.Text, "chair")
+		})
+	})
 	alert := sayTo(t, workspace, channel, people[1], "ALERT disk full, runbook: "+pages+"/runbook/7", "")
-	for _, e := range talk {
+	for _, e := range talk[1:] {
 		before := 0
 		workspace.View(func(s slack.State) { before = s.CountAnswers(channel) })
 		sayTo(t, workspace, channel, people[0], "<@"+workspace.BotUser()+"> "+e.say, alert.TS)
@@ -316,6 +397,43 @@ func TestEverydayConversationsOfAGroupAndAWorkspace(t *testing.T) {
 			t.Errorf("%q: %s", e.say, shown.Text)
 		}
 	}
+}
+
+// In a group, what somebody linked and another quotes may be opened, and so may its site; what a member
+// schedules is announced.
+func TestEverydayConversationsOfAGroup(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		return scripted(talk).Reply(ctx, req)
+	}))
+	pages := w.withSites(t)("pages.example")
+	fetch := func(address string) []everydayCall {
+		return []everydayCall{{"", "webfetch", fmt.Sprintf(`{"url":%q}`, address)}}
+	}
+	talk = []everyday{
+		{"summarise what Anna linked", fetch(pages + "/post"), noCard},
+		{"is it open today", fetch(pages + "/hours"), noCard},
+		{"every Friday ask for the hours", []everydayCall{{"scheduled_tasks", "schedule_task", `{"name":"Hours","prompt":"ask for the hours","schedule_type":"weekly","day_of_week":"friday","hour":9,"minute":0}`}}, noCard},
+	}
+	bot := w.run()
+	anna, ben := w.person("Anna"), w.person("Ben")
+	group := func() int64 {
+		chat, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: anna, Members: []int64{ben}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return chat
+	}
+	reading, planning := group(), group()
+	linked, err := w.telegram.Say(reading, anna, "have a look: "+pages+"/post", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.goesIn(bot, reading, ben, talk[0], telegram.SayOptions{ReplyTo: linked.Message})
+	w.goesIn(bot, reading, ben, talk[1], telegram.SayOptions{})
+	w.goesIn(bot, planning, ben, talk[2], telegram.SayOptions{})
+	w.shownTo(bot, planning, "Scheduled “Hours”")
 }
 
 // A webhook's run opens what its instructions name and nothing else, and reaches nothing of its owner.
