@@ -45,21 +45,16 @@ func (s *server) updateTools(l toolList) {
 		sum = digest{} // check the list again at the next connection
 		r = record{Allowed: s.record.Allowed, Listed: l}
 	}
-	g := s.buildGroup(r.offered(), true)
-	differs := !s.record.hasList() || !sameTools(s.group, g)
-	s.listDigest, s.record, s.group, s.useOldProtocol = sum, r, g, l.OldProtocol
+	differs := s.use(r)
+	s.listDigest, s.useOldProtocol = sum, l.OldProtocol
 	changes, _ := s.pendingChanges(r)
 	s.mu.Unlock()
 	for _, change := range changes {
 		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redactor.line(change.Tool), "change", change.Description)
 	}
-	if !differs {
-		return
-	}
-	if s.clientCfg.OnChange != nil {
+	if differs && s.clientCfg.OnChange != nil {
 		s.clientCfg.OnChange()
 	}
-	s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // the next request uses them
 }
 
 // discover tries to connect until the list of tools is known, at most discoverTries times.

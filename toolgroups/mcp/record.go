@@ -242,14 +242,18 @@ func (s *server) reload(ctx context.Context) (bool, error) {
 	if !r.hasList() { // nothing is stored, or by an administrator who has just added it
 		r.Listed = s.record.Listed
 	}
-	s.record = r
-	if !r.hasList() {
-		return false, nil
+	return s.use(r), nil
+}
+
+// use makes a record the current one, and reports whether that has changed the tools. The caller holds s.mu.
+func (s *server) use(r record) bool {
+	g := s.buildGroup(r.offered(), r.hasList())
+	differs := r.hasList() && (!s.record.hasList() || !sameTools(s.group, g))
+	s.record, s.group = r, g
+	if differs {
+		s.log.Info("tools of an MCP server changed", "group", g.Name, "tools", len(g.Tools)) // the next request uses them
 	}
-	g := s.buildGroup(r.offered(), true)
-	differs := !sameTools(s.group, g)
-	s.group = g
-	return differs, nil
+	return differs
 }
 
 // Reload reads the records again, which other processes may have changed.
