@@ -125,7 +125,7 @@ func TestTheConversationOfATaskThatRunsElsewhereIsKept(t *testing.T) {
 		if _, err := r.cfg.Store.Put(t.Context(), key, []byte(`{"holder":"another"}`), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.AddToLists(t.Context(), r.cfg.Store); err != nil {
+		if err := c.AddToList(t.Context(), r.cfg.Store); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []int{1, 0} {

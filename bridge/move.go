@@ -190,7 +190,7 @@ func (m *mover) moveState(ctx context.Context, from, to chats.Chat) error {
 	}
 	for _, c := range former {
 		c.Owner = chats.Message{Chat: to}.Owner()
-		if err := c.AddToLists(ctx, m.store); err != nil {
+		if err := c.AddToList(ctx, m.store); err != nil {
 			return err
 		}
 	}

@@ -29,8 +29,7 @@ import (
 //	new/          notices of unclaimed jobs for the owners of their chats, who delete them
 //	job/done/     receipts, for receipts.Age
 //	finished/     index of the receipts by time, for receipts.Age
-//	tally/        sums of receipts, a record for each hour, for 400 days; where the next
-//	              sweep of receipts begins
+//	sweep         where the next sweep of receipts begins, one record
 //	numbers       the base of job numbers, one record
 //	card/         cards, which expire; closed ones for receipts.Age
 //	allowed/      lasting approvals, a few for each user in a conversation; until the
@@ -52,13 +51,10 @@ import (
 //	aside/        dead letters, for queue.DeadLetterAge
 //	session/      a record for each chat that was cleared or stopped
 //	files/, blob/ the content of Hooks.Files: within the quota of each owner
-//	error/        logged errors for the administrators' pages: at most 1,000, for 30 days
-//	errors-erased/ whose errors replicas have to drop from their memory; for three hours
 //	audit/        audit entries: at most audit.MaxEntries, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
 //	asked/        index of conversations in shared chats by user; kept as long as they are
 //	conversation/ a record for each conversation; those of tasks for TaskAge
-//	begun/        index of the conversations by start
 //
 // The logs hold the conversations. Those of chats stay, cleared or not, so that their history
 // can be searched. Those of tasks are deleted with their record. If Limits.HistoryDays is set,

@@ -70,7 +70,7 @@ func TestAPlainAnswerWaitsForTwoWrites(t *testing.T) {
 	r.stop()
 	request := slices.IndexFunc(store.names, func(names []string) bool { return names[0] == "the request" })
 	before := slices.DeleteFunc(store.names[:max(request, 0)], func(names []string) bool {
-		return strings.HasPrefix(names[0], "tally/") // the housekeeping, beside it
+		return names[0] == "sweep" // the housekeeping, beside it
 	})
 	if len(before) != 2 || len(before[0]) != 1 || len(before[1]) != 2 || !strings.HasPrefix(before[0][0], "job/open/") || !slices.Contains(before[1], before[0][0]) {
 		t.Errorf("written before the request: %q", before)

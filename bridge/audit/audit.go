@@ -88,33 +88,17 @@ func Append(ctx context.Context, kv storage.KV, event string, e Entry) error {
 }
 
 // List returns the newest entries, at most the given number; 0 means no limit.
-func List(ctx context.Context, kv storage.KV, most int) ([]Entry, error) {
-	all, _, err := ListAfter(ctx, kv, "", most)
-	return all, err
-}
-
-// ListAfter is [List] for the entries after a cursor. It also returns the cursor of the older entries,
-// which is empty if there are none.
-func ListAfter(ctx context.Context, kv storage.KV, after string, most int) (all []Entry, next string, err error) {
-	r, n := storage.Range{Prefix: prefix}, 0
-	if after != "" {
-		r.After = prefix + after
-	}
-	last := ""
-	for entry, err := range kv.List(ctx, r) {
+func List(ctx context.Context, kv storage.KV, most int) (all []Entry, err error) {
+	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix, Limit: most}) {
 		if err != nil {
-			return nil, "", fmt.Errorf("list audit entries: %w", err)
+			return nil, fmt.Errorf("list audit entries: %w", err)
 		}
-		if n++; most > 0 && n > most {
-			return all, last, nil
-		}
-		last = strings.TrimPrefix(entry.Key, prefix)
 		var e Entry
 		if json.Unmarshal(entry.Value, &e) == nil { // skip damaged entries
 			all = append(all, e)
 		}
 	}
-	return all, "", nil
+	return all, nil
 }
 
 // Prune deletes entries older than before, and the oldest ones beyond [MaxEntries].

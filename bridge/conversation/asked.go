@@ -104,7 +104,7 @@ func PruneAsked(ctx context.Context, store storage.Store) error {
 			return err
 		}
 		said := false
-		for _, err := range Records(ctx, store, a.Log, storage.Query{}) {
+		for _, err := range keptRecords(ctx, store, a.Log, storage.Query{}) {
 			if err != nil {
 				return fmt.Errorf("look for the records left in %s: %w", a.Log, err)
 			}

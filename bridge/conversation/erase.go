@@ -27,7 +27,7 @@ const eraseBatch = 500
 // nothing is added to it that was begun with the copy. What was added in between is looked through again.
 func EraseBy(ctx context.Context, store storage.Store, log, by string, before int64, owners ...string) (kept bool, err error) {
 	forgotten := func(m *agent.Message) bool { return m.AuthorKey == by && m.Seq < before }
-	for record, err := range Records(ctx, store, log, storage.Query{Limit: 1}) {
+	for record, err := range keptRecords(ctx, store, log, storage.Query{Limit: 1}) {
 		if m, broken := Decode(log, record); err == nil && broken == nil && forgotten(&m) {
 			for _, owner := range owners {
 				err = errors.Join(err, eraseTitle(ctx, store, owner, log))
@@ -114,7 +114,7 @@ func erase(ctx context.Context, store storage.Log, log string, which func(m *age
 		return last, err
 	}
 	var rest []storage.Record // the records to erase, in their erased form
-	for record, err := range Records(ctx, store, log, storage.Query{}) {
+	for record, err := range keptRecords(ctx, store, log, storage.Query{}) {
 		if err != nil {
 			return last, fmt.Errorf("look for records to erase in %s: %w", log, err)
 		}

@@ -77,7 +77,7 @@ func Read(ctx context.Context, store storage.Log, log string, q storage.Query) i
 
 func read(ctx context.Context, store storage.Log, log string, q storage.Query, wanted func([]byte) bool) iter.Seq2[agent.Message, error] {
 	return func(yield func(agent.Message, error) bool) {
-		for record, err := range Records(ctx, store, log, q) {
+		for record, err := range keptRecords(ctx, store, log, q) {
 			if err == nil && !wanted(record.Data) {
 				continue
 			}
@@ -92,8 +92,8 @@ func read(ctx context.Context, store storage.Log, log string, q storage.Query, w
 	}
 }
 
-// Records yields the records that a query finds, except erased ones. With a limit there may be fewer.
-func Records(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
+// keptRecords yields the records that a query finds, except erased ones. With a limit there may be fewer.
+func keptRecords(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[storage.Record, error] {
 	return skipErased(store.Records(ctx, log, q), func(storage.Record) {})
 }
 

@@ -322,15 +322,29 @@ const ConversationPrefix = "conversation/"
 // conversationKey returns a key that sorts by owner. A slash ends the owner, which contains none.
 func conversationKey(owner, log string) string { return ConversationPrefix + owner + "/" + log }
 
-// AddToLists adds a conversation to its owner's list and to the index by start. It is idempotent.
-func (c Conversation) AddToLists(ctx context.Context, store storage.Store) error {
+// AddToList adds a conversation to its owner's list. It is idempotent.
+func (c Conversation) AddToList(ctx context.Context, kv storage.KV) error {
 	data, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
 	}
-	_, err = store.Write(ctx, append(c.indexOps(), storage.Put(conversationKey(c.Owner, c.Log()), data, storage.Absent))...)
+	_, err = kv.Put(ctx, conversationKey(c.Owner, c.Log()), data, storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("list conversation %s: %w", c.Log(), err)
+	}
+	return nil
+}
+
+// Remove removes a conversation from the lists. If its entry in its owner's list no longer has the
+// revision rev, it does nothing.
+func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
+	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
+	if c.By != "" {
+		ops = append(ops, storage.Delete(askedKey(c.By, c.Log()), storage.Any))
+	}
+	_, err := store.Write(ctx, ops...)
+	if err != nil && !errors.Is(err, storage.ErrConflict) {
+		return fmt.Errorf("remove %s from the lists: %w", c.Log(), err)
 	}
 	return nil
 }
@@ -353,8 +367,16 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 
 // FindConversation returns the conversation of an owner with the given log; storage.ErrNotFound if it
 // has not begun.
-func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
-	return readConversation(ctx, kv, conversationKey(owner, log))
+func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (c Conversation, err error) {
+	key := conversationKey(owner, log)
+	entry, err := kv.Get(ctx, key)
+	if err != nil {
+		return c, fmt.Errorf("find %s: %w", key, err)
+	}
+	if err := json.Unmarshal(entry.Value, &c); err != nil {
+		return c, fmt.Errorf("decode %s: %w", key, err)
+	}
+	return c, nil
 }
 
 // ChatLog returns the name of the log of a conversation in a chat.

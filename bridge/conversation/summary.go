@@ -39,7 +39,7 @@ func (h *History) Unsummarized(ctx context.Context) (span, error) {
 	if head != nil {
 		s.Messages, s.Positions, after = []agent.Message{*head}, []storage.Position{pos}, firstKept(head, pos)-1
 	}
-	for record, err := range Records(ctx, h.store, h.Log, storage.Query{After: after, Before: h.Last + 1}) {
+	for record, err := range keptRecords(ctx, h.store, h.Log, storage.Query{After: after, Before: h.Last + 1}) {
 		if err != nil {
 			return s, fmt.Errorf("read %s: %w", h.Log, err)
 		}

@@ -320,9 +320,8 @@ func (q *Queue) Unreserve(j *Run) {
 
 // Stats holds the numbers of open jobs.
 type Stats struct {
-	// Open counts the open jobs, Waiting the open jobs that wait in queues, and Undecided the jobs that
-	// wait for a user's decision.
-	Open, Waiting, Undecided int
+	// Open counts the open jobs, and Waiting the open jobs that wait in queues.
+	Open, Waiting int
 	// Oldest is when the oldest open job was accepted, and OldestDue when the oldest one was that is
 	// neither suspended nor behind a suspended job; zero if there is none.
 	Oldest, OldestDue time.Time
@@ -339,9 +338,6 @@ func (q *Queue) Stats() Stats {
 		held := cmp.Or(l.held, l.parked)
 		if held == nil {
 			continue
-		}
-		if len(held.Tools) > 0 {
-			load.Undecided++
 		}
 		suspended[held.Key()] = true
 		for _, j := range l.messages.waiting {

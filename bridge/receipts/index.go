@@ -19,7 +19,7 @@ import (
 // [Prune].
 const indexPrefix = "finished/"
 
-// Entry is a receipt's entry in the index. It has the fields that lists and statistics need.
+// Entry is a receipt's entry in the index. It has the fields by which lists are searched.
 type Entry struct {
 	// Key is the key of the job, At the time when the job was closed.
 	Key string    `json:"-"`
@@ -28,11 +28,6 @@ type Entry struct {
 	State State `json:"s"`
 	// User is the platform's id of the sender.
 	User string `json:"u,omitempty"`
-	// TookMillis is how long the job was open. AskedUser says that it waited for a user.
-	TookMillis int64 `json:"t,omitempty"`
-	AskedUser  bool  `json:"a,omitempty"`
-	// IsNotice says that the answer needed no model.
-	IsNotice bool `json:"c,omitempty"`
 	// Incident is that of the receipt.
 	Incident string `json:"i,omitempty"`
 }
@@ -46,10 +41,7 @@ func IsUserMessage(m chats.Message) bool {
 // indexEntry returns the index entry of a receipt; false if the receipt is not listed in the index.
 func (r *Receipt) indexEntry() (f Entry, listed bool) {
 	listed = IsUserMessage(r.Message) && r.State != Joined && !r.Closed.IsZero()
-	return Entry{
-		Key: r.Key(), At: r.Closed, State: r.State, User: r.Message.User,
-		TookMillis: max(r.Closed.Sub(r.Accepted).Milliseconds(), 0), AskedUser: len(r.Turn.Approvals) > 0, IsNotice: r.Answer.Notice != "", Incident: r.Incident,
-	}, listed
+	return Entry{Key: r.Key(), At: r.Closed, State: r.State, User: r.Message.User, Incident: r.Incident}, listed
 }
 
 // indexKeyAt returns the index key for a time: entries after the key were closed at t or earlier.

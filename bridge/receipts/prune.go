@@ -19,13 +19,12 @@ import (
 const sweepAtOnce = 20_000
 
 // sweepKey is the key under which the place is stored where the next sweep begins.
-const sweepKey = tallyPrefix + "sweep"
+const sweepKey = "sweep"
 
 // Prune deletes the receipts that were closed more than [Age] ago, and calls damaged with those that do
 // not decode. If a receipt was closed more than Age in the future, due to a wrong clock, its age counts
 // from now on. Prune finds receipts by the index, so it reads only those that it deletes, and a bounded
-// number of others that the index may lack. It also updates the tallies. It returns the number of
-// deleted receipts.
+// number of others that the index may lack. It returns the number of deleted receipts.
 func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func(entry storage.Entry, err error) error) (int, error) {
 	p := &pruner{store: store, now: now, damaged: damaged}
 	for _, prune := range []func(context.Context) error{p.pruneIndexed, p.sweep} {
@@ -33,7 +32,7 @@ func Prune(ctx context.Context, store storage.Store, now time.Time, damaged func
 			return p.removed, err
 		}
 	}
-	return p.removed, updateTallies(ctx, store, now)
+	return p.removed, nil
 }
 
 // pruner deletes receipts with their entries in the index. It deletes many in one write, because each
@@ -227,11 +226,4 @@ func Throttle[T any](ctx context.Context, all iter.Seq2[T, error]) iter.Seq2[T, 
 			}
 		}
 	}
-}
-
-func remove(ctx context.Context, kv storage.KV, key string, rev storage.Revision) error {
-	if err := kv.Delete(ctx, key, rev); err != nil && !errors.Is(err, storage.ErrConflict) {
-		return fmt.Errorf("remove %s: %w", key, err)
-	}
-	return nil
 }

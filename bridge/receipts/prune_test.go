@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/receipts"
@@ -169,52 +166,10 @@ func TestPruneFindsEachReceipt(t *testing.T) {
 		}
 	}
 	for entry, err := range store.List(t.Context(), storage.Range{}) {
-		if !strings.HasPrefix(entry.Key, "tally/") || err != nil {
+		if entry.Key != "sweep" || err != nil {
 			t.Errorf("%s is left, %v", entry.Key, err)
 		}
 	}
-}
-
-// The sums of hours are those of all their receipts, however slow a replica's clock is, and although each
-// pruning counts only some hours.
-func TestTalliesCountAll(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		store, now, n := open(t), time.Date(2026, 3, 10, 12, 20, 0, 0, time.UTC), 0
-		want := make(map[time.Time]int)
-		hours := rapid.IntRange(26, 40).Draw(rt, "hours")
-		for hour := range hours {
-			for _, late := range rapid.SliceOfN(rapid.IntRange(0, 23*60), 0, 3).Draw(rt, "minutes late") {
-				closed := now.Add(-time.Duration(late) * time.Minute)
-				m := chats.Message{Chat: chats.Chat{Platform: "telegram", ID: "5"}, ID: fmt.Sprint(n), Kind: chats.KindText}
-				if n++; hour < hours-25 { // younger ones may be counted for the second time later
-					want[closed.Truncate(time.Hour)]++
-				} else {
-					continue
-				}
-				if err := receipts.Put(t.Context(), store, &receipts.Receipt{Message: m, State: receipts.Done, Closed: closed}, storage.Absent); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			if n == 0 || rapid.IntRange(0, 3).Draw(rt, "down") > 0 {
-				if _, err := receipts.Prune(t.Context(), store, now, nil); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			now = now.Add(time.Hour)
-		}
-		if _, err := receipts.Prune(t.Context(), store, now, nil); err != nil {
-			rt.Fatal(err)
-		}
-		all, _, err := receipts.Tallies(t.Context(), store, now.Add(-receipts.Age))
-		got := make(map[time.Time]int)
-		for hour, tally := range all {
-			got[hour] = tally.Messages
-		}
-		if err != nil || !maps.Equal(got, want) {
-			rt.Fatalf("the sums are %v, %v; want %v", got, err, want)
-		}
-	})
 }
 
 // Of many receipts, a pruning reads those of an hour, and a bounded number of others.
@@ -254,7 +209,7 @@ func BenchmarkPrune(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			prune() // the first counts all hours
+			prune()
 			store.rows = 0
 			before := used(b)
 			for b.Loop() {

@@ -112,7 +112,7 @@ func (t *Runner) AddToList(ctx context.Context, j *queue.Run, scope toolgroups.S
 			entry.By = j.Message.SenderID()
 		}
 	}
-	return entry.AddToLists(ctx, t.cfg.Store)
+	return entry.AddToList(ctx, t.cfg.Store)
 }
 
 // readContinued returns the answer from the stored messages of a turn that an earlier attempt or run of

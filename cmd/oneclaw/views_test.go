@@ -18,7 +18,7 @@ import (
 
 // TestAdminPage signs in as an administrator does and visits each view by keyboard, in light, in
 // dark and on a narrow screen. What people wrote is shown to somebody who has asked for it, and
-// the chat is told; what is new comes by itself.
+// the chat is told.
 func TestAdminPage(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
@@ -35,15 +35,15 @@ func TestAdminPage(t *testing.T) {
 	onPage(t, ctx, "Overview")
 
 	axe := axeCore(t)
-	views := []string{"Overview", "Messages", "Conversations", "Spending", "Tools", "Schedules and hooks", "Settings", "Recent errors", "People", "Approvals", "Audit"}
+	views := []string{"Overview", "Messages", "People and approvals", "Costs", "Tools and servers"}
 	for _, view := range views {
 		press(t, ctx, "nav.views a", view)
 		onPage(t, ctx, view)
 		looksRight(t, ctx, axe, view)
 	}
-	waitFor(t, ctx, `document.querySelector("tbody").innerText.includes("sign-in")`)
 	press(t, ctx, "nav.views a", "Overview")
 	onPage(t, ctx, "Overview")
+	waitFor(t, ctx, `document.querySelector(".is-good")?.innerText.replace(/\s+/g, " ") === "All is well Telegram ✓ Model ✓ Store ✓"`)
 	press(t, ctx, "main form button", "Check everything now")
 	waitFor(t, ctx, `[...document.querySelectorAll("tbody th")].some((e) => e.innerText === "data directory")`)
 	press(t, ctx, "nav.views a", "People")
@@ -52,20 +52,13 @@ func TestAdminPage(t *testing.T) {
 	press(t, ctx, "main form button", "Let in")
 	waitFor(t, ctx, `document.body.innerText.includes("can do that already")`) // the settings let everybody in
 
-	press(t, ctx, "nav.views a", "Conversations")
-	onPage(t, ctx, "Conversations")
-	press(t, ctx, "tbody a", "")
-	onPage(t, ctx, "A conversation")
-	looksRight(t, ctx, axe, "conversation")
+	w.ask(bot, ann, "What is this document about?", samplePDF(t))
 	press(t, ctx, "nav.views a", "Messages")
 	onPage(t, ctx, "Messages")
-	do(t, ctx, chromedp.Focus(chromedp.CSS("a[href*='csv=messages']")))
-	w.ask(bot, ann, "What is this document about?", samplePDF(t))
-	waitFor(t, ctx, `[...document.querySelectorAll("table")].at(-1).querySelectorAll("tbody tr").length === 4 && document.activeElement.matches("a[href*='csv=messages']")`)
 	press(t, ctx, "tbody a", "")
 	onPage(t, ctx, "Message of")
 	looksRight(t, ctx, axe, "message")
-	waitFor(t, ctx, `document.querySelectorAll("svg.steps rect").length >= 5 && !document.body.innerText.includes("document about")`)
+	waitFor(t, ctx, `document.body.innerText.includes("load_tools") && !document.body.innerText.includes("document about")`)
 	press(t, ctx, "main form button", "Read this conversation")
 	waitFor(t, ctx, `document.querySelector("blockquote")?.innerText.startsWith("What is this document about?")`)
 	looksRight(t, ctx, axe, "texts")
@@ -80,10 +73,10 @@ func TestAdminPage(t *testing.T) {
 	w.did("sign-in: "+who+"127.0.0.1", "read: "+who+fmt.Sprintf("telegram:%d/1", ann), "sign-out: "+who+"127.0.0.1")
 }
 
-// onPage waits until a view is there, ready and without a script of somebody else's.
+// onPage waits until a view is there, without a script of somebody else's.
 func onPage(t *testing.T, ctx context.Context, title string) {
 	t.Helper()
-	waitFor(t, ctx, fmt.Sprintf(`document.body.dataset.ready === "yes" && document.querySelector("h1").innerText.startsWith(%q) && document.title !== "owned"`, title))
+	waitFor(t, ctx, fmt.Sprintf(`document.querySelector("h1")?.innerText.startsWith(%q) && document.title !== "owned"`, title))
 }
 
 // press walks with the tabulator to what fits a selector and has a text, and presses Enter there.

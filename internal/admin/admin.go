@@ -1,19 +1,19 @@
-// Package admin serves the administrators' pages: what the bot does, for whom, and its health. Each
-// view reads a bounded number of records. Only the views of [OperationsViews] change anything, apart
-// from audit entries and the announcement that an administrator reads a conversation.
+// Package admin serves the administrators' pages: what the bot does, for whom, at what cost, and what waits for
+// a person. Each page reads a bounded number of records, and changes nothing, apart from decisions about people
+// and approvals, audit entries, and the announcement that an administrator reads a conversation.
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
+	"embed"
 	"errors"
-	"fmt"
+	"html/template"
 	"log/slog"
-	"maps"
 	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,58 +21,56 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/why"
-	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/budget"
-	"oneclaw/internal/retry"
-	"oneclaw/internal/wording"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/telemetry"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
 )
+
+// Root is the path of the first page, and the prefix of the others.
+const Root = signin.Path
 
 const (
-	// maxScanned bounds the index entries that a search reads for one page.
-	maxScanned = 5000
-	// maxRecordReads bounds the entries of a search that need another read each.
-	maxRecordReads = 1000
-	// maxExportAbout bounds the description of an exported file in the audit, in characters.
-	maxExportAbout = 300
-	// rowsPerBatch is how many receipts are read at once: one page. For more rows an
-	// administrator's request pauses between batches, so that an export does not slow the chats.
-	rowsPerBatch = 50
-	batchPause   = 5 * time.Millisecond
+	// maxScanned bounds the index entries that are read for one page, maxRows the rows of a table.
+	maxScanned, maxRows = 5000, 50
+	// maxQuery bounds the query of an address, in bytes.
+	maxQuery = 4 << 10
+	// pageTimeout bounds the work on a page.
+	pageTimeout = 10 * time.Second
 )
 
-// Config configures the page. Store, Explain, Bot.ReceiveErrors, Bot.QueueStats, Tools,
-// Program.Settings and Visitor are required, and Texts.Announce if texts are allowed.
+// Config configures the pages. All of it is required, but that Texts.Announce is only where texts are allowed.
 type Config struct {
 	Store storage.Store
 	// Explain returns what happened to a message.
 	Explain func(ctx context.Context, key string) (*why.Explanation, error)
 	// Texts configures whether administrators may read texts.
-	Texts Texts
-	// People returns the users whose names are known; nil if there are none.
-	People func() []access.Person
-	// Bot reports the bot's state.
-	Bot Bot
-	// Ledger has the budgets; nil hides them.
-	Ledger *budget.Ledger
-	Tools  ToolSource
-	// Program has the settings and logged errors.
-	Program Program
-	// ExtraViews are views of other packages, after those of this one.
-	ExtraViews []frame.View
-	// Visitor and SignOut are as in [frame.Config].
-	Visitor func(*http.Request) (frame.Visitor, bool)
-	SignOut string
-	// Redact masks secrets in everything shown; nil masks nothing.
-	Redact func(string) string
-	// Zone returns the time zone of times; nil means UTC.
+	Texts     Texts
+	People    People
+	Approvals Approvals
+	Bot       Bot
+	Ledger    *budget.Ledger
+	// Allowance says how much people may use who were let in from a chat; empty without a limit.
+	Allowance string
+	Tools     ToolSource
+	// Errors has the errors that this process has logged.
+	Errors *telemetry.Ring
+	// Visitor returns the session of a request. Without a session nothing is shown.
+	Visitor func(*http.Request) (signin.Session, bool)
+	// Redact masks secrets in everything shown, and RedactCards in texts on cards. If Redact masks more of a
+	// question, the question can be denied on the page but not allowed.
+	Redact, RedactCards func(string) string
+	// Zone returns the time zone of times.
 	Zone func() *time.Location
-	// Log may be nil.
-	Log *slog.Logger
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	Log  *slog.Logger
+	Now  func() time.Time
 }
 
 // Texts are texts of users and models.
@@ -83,122 +81,251 @@ type Texts struct {
 	Announce func(ctx context.Context, chat chats.Chat, key, text string) error
 }
 
-// page is the state that the views share.
-type page struct {
+// Bot reports the bot's state.
+type Bot struct {
+	Version string
+	// Health checks each platform and the model, and returns doctor's advice about those that do not work.
+	Health func(ctx context.Context) []doctor.Finding
+	// QueueStats returns the numbers of open jobs.
+	QueueStats func() queue.Stats
+	// Examine runs all checks of doctor.
+	Examine func(ctx context.Context) []doctor.Finding
+}
+
+// People manages who may talk to the bot: [access.Registry].
+type People interface {
+	// ListPeople returns each user who was let in, has asked for access or was refused.
+	ListPeople() []access.Person
+	// Settings returns the access that the settings give.
+	Settings() access.Access
+	// Admit lets a user in, and describes the result.
+	Admit(ctx context.Context, author audit.Author, user string, admin bool) (string, error)
+	// Revoke takes a user's access away, and describes the result.
+	Revoke(ctx context.Context, author audit.Author, user string) (string, error)
+}
+
+// Approvals lists and decides the tool calls that wait for approval.
+type Approvals interface {
+	// Waiting returns the calls that wait, as a user sees them, at most the given number.
+	Waiting(ctx context.Context, user string, most int) ([]interact.ApprovalRequest, error)
+	// Press presses a button for a user, and reports whether it was accepted.
+	Press(ctx context.Context, user, name, data string) (bool, error)
+	// PressResult returns the answer to the last press of a button, once its question is decided.
+	PressResult(ctx context.Context, data string) (string, error)
+}
+
+// ToolSource supplies what the page about tools shows.
+type ToolSource struct {
+	// Registry returns the current tools.
+	Registry func() *toolgroups.Registry
+	// Servers returns the MCP servers.
+	Servers func() []mcp.Status
+}
+
+// view is a page, or several that differ by their query.
+type view struct {
+	path, title string
+	// parent is the path of the view in the navigation to which this one belongs if it is not there itself.
+	parent string
+	// show returns the page. If takesForms is set, it also does what a form of the page asks for.
+	show       func(ctx context.Context, r request) (page, error)
+	takesForms bool
+}
+
+// Pages serves the pages. The caller must admit only administrators, as [signin.Service.Handler] does, which
+// also bounds forms and checks where they come from.
+type Pages struct {
 	Config
 
-	jobs      queue.Store
-	lastCheck atomic.Pointer[checkResult]
-	activity  atomic.Pointer[recentActivity]
+	jobs     queue.Store
+	views    []view
+	template *template.Template
 }
 
-// New returns the handler of the page. The caller must admit only administrators.
-func New(cfg Config) (http.Handler, error) {
-	if cfg.Store == nil || cfg.Explain == nil || cfg.Bot.ReceiveErrors == nil || cfg.Bot.QueueStats == nil || cfg.Texts.Allowed && cfg.Texts.Announce == nil {
-		return nil, errors.New("admin: Store, Explain, Bot and Announce are required")
+//go:embed assets
+var assets embed.FS
+
+//go:embed page.html
+var pageHTML string
+
+// New returns the pages.
+func New(cfg Config) (*Pages, error) {
+	p := &Pages{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}}
+	p.views = []view{
+		{path: "", title: "Overview", show: p.overview, takesForms: true},
+		{path: messagesView, title: "Messages", show: p.messages},
+		{path: messageView, title: "A message", parent: messagesView, show: p.message, takesForms: true},
+		{path: peopleView, title: "People and approvals", show: p.people, takesForms: true},
+		{path: costsView, title: "Costs", show: p.costs},
+		{path: "tools", title: "Tools and servers", show: p.tools},
 	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Zone == nil {
-		cfg.Zone = func() *time.Location { return time.UTC }
-	}
-	p := &page{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}}
-	return frame.New(frame.Config{
-		Views: append(p.views(), cfg.ExtraViews...), Visitor: cfg.Visitor, SignOut: cfg.SignOut, OnExport: p.recordExport, Redact: cfg.Redact, Zone: cfg.Zone, Log: cfg.Log, Now: cfg.Now,
-	})
+	var err error
+	p.template, err = template.New("page").Funcs(p.functions(signin.Session{})).Parse(pageHTML)
+	return p, err
 }
 
-// recordExport records that an administrator exports a table.
-func (p *page) recordExport(ctx context.Context, v frame.Visitor, what string) error {
-	entry := audit.Entry{At: p.Now(), Action: "export", By: v.Person, Name: v.Name, Chat: audit.PageChat, About: wording.Clip(what, maxExportAbout)}
-	return audit.Append(ctx, p.Store, "page-"+rand.Text(), entry)
-}
-
-func (p *page) views() []frame.View {
-	return []frame.View{
-		{Path: "", Title: "Overview", Show: p.overview, HandleForm: p.runChecks},
-		{Path: "messages", Title: "Messages", Show: p.messages},
-		{Path: messageView, Title: "A message", Hidden: true, Parent: "messages", Show: p.message, HandleForm: p.readMessage},
-		{Path: "conversations", Title: "Conversations", Show: p.conversations},
-		{Path: conversationView, Title: "A conversation", Hidden: true, Parent: "conversations", Show: p.conversation, HandleForm: p.readConversation},
-		{Path: "spending", Title: "Spending", Show: p.spending},
-		{Path: "tools", Title: "Tools", Show: p.tools},
-		{Path: "schedules", Title: "Schedules and hooks", Show: p.schedulesPage},
-		{Path: "settings", Title: "Settings", Show: p.settings},
-		{Path: errorsView, Title: "Recent errors", Show: p.errors},
+// moved are the views that became part of another, and gone says where to look for what the others showed.
+var (
+	moved = map[string]string{"approvals": peopleView, "conversation": messagesView, "conversations": messagesView, "errors": "", "spending": costsView}
+	gone  = map[string]string{
+		"audit":     "The audit is printed by: oneclaw audit",
+		"schedules": "Schedules and webhooks are listed in their chats: ask the bot for the schedules, or send /hook.",
+		"settings":  "The settings are printed by: oneclaw config",
 	}
-}
+)
 
-// pauseBetweenRows pauses before a further batch of a table; rows is the number of rows so far.
-func pauseBetweenRows(ctx context.Context, rows int) error {
-	if rows < rowsPerBatch {
-		return nil
+// ServeHTTP implements [http.Handler].
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, below := strings.CutPrefix(r.URL.Path, Root)
+	if strings.HasPrefix(path, "assets/") { // the style and the icon
+		w.Header().Set("Cache-Control", "max-age=300")
+		http.StripPrefix(Root, http.FileServerFS(assets)).ServeHTTP(w, r)
+		return
 	}
-	return retry.Wait(ctx, batchPause)
-}
-
-// formatCount formats a number with its unit.
-func formatCount(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+	visitor, ok := p.Visitor(r)
+	if !ok {
+		http.Error(w, "Sign in first: an administrator is given a link by /admin in the chat.", http.StatusUnauthorized)
+		return
 	}
-	return formatThousands(int64(n)) + " " + many
-}
-
-// formatThousands formats a number with thousands separators.
-func formatThousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	digits := strings.TrimPrefix(text, "-")
-	var out strings.Builder
-	out.WriteString(strings.TrimSuffix(text, digits))
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			out.WriteByte(',')
+	if to, ok := moved[path]; ok && below {
+		http.Redirect(w, r, Root+to, http.StatusSeeOther)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	defer cancel()
+	i := slices.IndexFunc(p.views, func(v view) bool { return v.path == path })
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if !below || i < 0 || err != nil || len(r.URL.RawQuery) > maxQuery {
+		p.writeError(w, request{visitor: visitor, path: path}, view{}, errNotFound)
+		return
+	}
+	v, asked := p.views[i], request{visitor: visitor, query: query, path: path}
+	if r.Method == http.MethodPost {
+		if err := r.ParseForm(); err != nil || !v.takesForms {
+			http.Error(w, "This page takes no such form.", http.StatusMethodNotAllowed)
+			return
 		}
-		out.WriteRune(d)
+		asked.form = r.PostForm
 	}
-	return out.String()
-}
-
-// stripMarkdown returns a line of the bridge's Markdown as text, without marks and escapes.
-func stripMarkdown(line string) string {
-	var out strings.Builder
-	escaped := false
-	for _, r := range strings.ReplaceAll(line, "**", "") {
-		switch {
-		case !escaped && r == '\\':
-			escaped = true
-			continue
-		case !escaped && r == '`':
-			continue
-		}
-		out.WriteRune(r)
-		escaped = false
-	}
-	return out.String()
-}
-
-// searchNote describes a search that read n entries back to a time, or all of them if whole is set.
-func searchNote(n, found int, what string, back time.Time, zone *time.Location, whole bool) string {
+	shown, err := v.show(ctx, asked)
 	switch {
-	case n == 0:
-		return ""
-	case whole:
-		return fmt.Sprintf("Looked at %s, to the last: %s here.", formatCount(n, what, what+"s"), formatThousands(int64(found)))
+	case r.Context().Err() != nil: // the visitor has gone
+	case err != nil:
+		p.writeError(w, asked, v, err)
+	default:
+		p.write(w, http.StatusOK, asked, v, shown)
 	}
-	return fmt.Sprintf("Looked at %s, back to %s: %s here.", formatCount(n, what, what+"s"), back.In(zone).Format(time.DateTime), formatThousands(int64(found)))
 }
 
-// sortedKeys returns the keys of a map, sorted.
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// parsePosition parses a position in a query; it returns 0 if the position is invalid.
-func parsePosition(text string) storage.Position {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
+// writeError answers that a page does not exist, for errNotFound, or that it cannot be shown. It logs any
+// other error, and does not show it.
+func (p *Pages) writeError(w http.ResponseWriter, r request, v view, err error) {
+	status, said := http.StatusNotFound, cmp.Or(gone[r.path], "There is nothing here, or it is gone: receipts are kept for a week.")
+	if !errors.Is(err, errNotFound) {
+		p.Log.Error("a page for administrators cannot be shown", "view", v.path, "err", err)
+		status, said = http.StatusInternalServerError, "This cannot be shown now. The log says why."
 	}
-	return storage.Position(n)
+	p.write(w, status, r, v, page{Title: http.StatusText(status), Sections: []section{{Text: []string{said}}}})
+}
+
+// link is an entry of the navigation.
+type link struct {
+	Title, To string
+	Current   bool
+}
+
+type pageData struct {
+	page
+
+	Nav     []link
+	Visitor signin.Session
+}
+
+func (p *Pages) write(w http.ResponseWriter, status int, r request, v view, shown page) {
+	shown.Title = cmp.Or(shown.Title, v.title)
+	data := pageData{page: shown, Visitor: r.visitor}
+	for _, one := range p.views {
+		if one.parent == "" {
+			data.Nav = append(data.Nav, link{Title: one.title, To: Root + one.path, Current: one.path == cmp.Or(v.parent, v.path) && v.show != nil})
+		}
+	}
+	var body bytes.Buffer
+	own, err := p.template.Clone() // which is never executed itself
+	if err == nil {
+		err = own.Funcs(p.functions(r.visitor)).Execute(&body, data)
+	}
+	if err != nil {
+		p.Log.Error("a page for administrators cannot be rendered", "view", v.path, "err", err)
+		http.Error(w, "This cannot be shown now. The log says why.", http.StatusInternalServerError)
+		return
+	}
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = body.WriteTo(w) // if it fails, the client sees a truncated page
+}
+
+// maxUnbroken is the length in bytes up to which a word in a table is not broken: ids of chats and users are
+// shorter.
+const maxUnbroken = 24
+
+// functions are those of the template, for the pages of a visitor.
+func (p *Pages) functions(visitor signin.Session) template.FuncMap {
+	return template.FuncMap{
+		"root":  func() string { return Root },
+		"csrf":  func() string { return visitor.CSRF },
+		"mask":  p.Redact,
+		"short": func(text string) bool { return len(text) <= maxUnbroken && !strings.Contains(text, " ") },
+		"when":  func(t time.Time) string { return t.In(p.Zone()).Format(time.DateTime) },
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	}
+}
+
+// names returns the names of people and chats, by their ids: as the register of people has them, or as the
+// newest messages of the last week do. An id without a name is its own.
+func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, error) {
+	names, unknown := make(map[string]string), make(map[string]bool)
+	for _, id := range ids {
+		names[id], unknown[id] = id, true
+	}
+	for _, one := range p.People.ListPeople() {
+		if unknown[one.User] && one.Name != "" {
+			names[one.User] = one.Name
+			delete(unknown, one.User)
+		}
+	}
+	var found []receipts.Entry
+	n := 0
+	for f, err := range receipts.ListEntries(ctx, p.Store, "") {
+		if err != nil {
+			return nil, err
+		}
+		if n++; n > maxScanned || len(unknown) == 0 {
+			break
+		}
+		chat, _, _ := strings.Cut(f.Key, "/")
+		platform, _, _ := strings.Cut(chat, ":")
+		if user := platform + ":" + f.User; unknown[chat] || unknown[user] {
+			delete(unknown, chat)
+			delete(unknown, user)
+			found = append(found, f)
+		}
+	}
+	known, err := receipts.LoadReceipts(ctx, p.Store, found)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range known {
+		chat, user := j.Message.Chat.String(), j.Message.SenderID()
+		if names[user] == user && j.Message.UserName != "" {
+			names[user] = j.Message.UserName
+		}
+		if names[chat] == chat && !j.Message.Direct {
+			names[chat] = "group " + chat
+		} else if names[chat] == chat && j.Message.UserName != "" {
+			names[chat] = j.Message.UserName
+		}
+	}
+	return names, nil
 }

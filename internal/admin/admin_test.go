@@ -2,16 +2,15 @@ package admin_test
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,18 +24,23 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/bridge/why"
 	"oneclaw/internal/admin"
-	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/admin/signin"
+	"oneclaw/internal/budget"
+	"oneclaw/internal/doctor"
+	"oneclaw/internal/telemetry"
 	"oneclaw/storage"
 	"oneclaw/storage/bolt"
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/mcp"
 )
 
-// harness is a page over a real store.
+// harness is the pages over a real store. It stands for the bridge, too: what it is asked to do it writes down.
 type harness struct {
 	testing.TB
 
@@ -45,8 +49,13 @@ type harness struct {
 	now       time.Time
 	cfg       admin.Config
 	announced []string
-	// handler, if not nil, serves in the place of a new one for each request.
-	handler http.Handler
+	// known are the people in the register, asked the calls that wait, and did what was asked for.
+	known []access.Person
+	asked []interact.ApprovalRequest
+	did   []string
+	// ring has what log was told.
+	ring *telemetry.Ring
+	log  *slog.Logger
 }
 
 func newRig(t testing.TB, change ...func(*admin.Config)) *harness {
@@ -55,27 +64,40 @@ func newRig(t testing.TB, change ...func(*admin.Config)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRigOver(t, store, change...)
-}
-
-// newRigOver is newRig over a store, which it closes.
-func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)) *harness {
-	t.Helper()
 	t.Cleanup(func() { _ = store.Close() })
 	r := &harness{TB: t, store: store, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	r.jobs = queue.Store{Store: store, LeaseToken: func(chats.Chat) string { return "me" }, Base: new(atomic.Int64)}
 	explainer := why.Explainer{Store: store, Jobs: r.jobs, IsAnswering: func(chats.Chat, string) bool { return false }}
+	redact := func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") }
+	r.ring = telemetry.NewRing(redact)
+	r.log = slog.New(r.ring.WrapHandler(slog.DiscardHandler))
+	now := func() time.Time { return r.now }
+	ledger, err := budget.Open(budget.Config{Store: store, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.cfg = admin.Config{
-		Store: store, Explain: explainer.ExplainJob, Now: func() time.Time { return r.now },
+		Store: store, Explain: explainer.ExplainJob, Now: now, Ledger: ledger, People: r, Approvals: r, Errors: r.ring, Log: r.log,
 		Texts: admin.Texts{Announce: func(_ context.Context, chat chats.Chat, _, text string) error {
 			r.announced = append(r.announced, chat.String()+" "+text)
 			return nil
 		}},
-		Bot: admin.Bot{ReceiveErrors: func() map[string]error { return map[string]error{"telegram": errors.New("no route <b>")} }, QueueStats: func() queue.Stats { return queue.Stats{Open: 2, Undecided: 1, Oldest: r.now} }},
-		Visitor: func(*http.Request) (frame.Visitor, bool) {
-			return frame.Visitor{Person: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
+		Bot: admin.Bot{
+			Health: func(context.Context) []doctor.Finding {
+				return []doctor.Finding{{Check: "telegram", Status: doctor.VerdictOK}}
+			},
+			QueueStats: func() queue.Stats { return queue.Stats{} },
+			Examine:    func(context.Context) []doctor.Finding { return nil },
 		},
-		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") },
+		Tools: admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return nil }},
+		Visitor: func(*http.Request) (signin.Session, bool) {
+			return signin.Session{User: "telegram:1", Name: "Ann <i>", CSRF: "token"}, true
+		},
+		Redact: redact, RedactCards: func(text string) string { return text }, Zone: func() *time.Location { return time.UTC },
 	}
 	for _, f := range change {
 		f(&r.cfg)
@@ -83,19 +105,44 @@ func newRigOver(t testing.TB, store storage.Store, change ...func(*admin.Config)
 	return r
 }
 
-func (r *harness) serve(method, target, body string) *http.Response {
-	r.Helper()
-	handler := r.handler
-	if handler == nil {
-		var err error
-		if handler, err = admin.New(r.cfg); err != nil {
-			r.Fatal(err)
-		}
-	}
-	return r.serveFrom(handler, method, target, body)
+// ListPeople implements admin.People.
+func (r *harness) ListPeople() []access.Person { return r.known }
+
+// Settings implements admin.People.
+func (r *harness) Settings() access.Access { return access.Access{Admins: []string{"slack:U1"}} }
+
+// Admit implements admin.People.
+func (r *harness) Admit(_ context.Context, author audit.Author, user string, admin bool) (string, error) {
+	r.did = append(r.did, fmt.Sprint("give ", user, " ", admin, " by ", author.By, " ", author.Name, " ", author.Chat))
+	return "`" + user + "` may talk to me now.", nil
 }
 
-func (r *harness) serveFrom(handler http.Handler, method, target, body string) *http.Response {
+// Revoke implements admin.People.
+func (r *harness) Revoke(_ context.Context, author audit.Author, user string) (string, error) {
+	r.did = append(r.did, fmt.Sprint("take ", user, " by ", author.By))
+	return "Only my owner can remove an administrator.", nil
+}
+
+// Waiting implements admin.Approvals.
+func (r *harness) Waiting(context.Context, string, int) ([]interact.ApprovalRequest, error) {
+	return r.asked, nil
+}
+
+// Press implements admin.Approvals.
+func (r *harness) Press(_ context.Context, user, name, data string) (bool, error) {
+	r.did = append(r.did, "press "+data+" by "+user+" "+name)
+	return data == "data-allow", nil
+}
+
+// PressResult implements admin.Approvals.
+func (r *harness) PressResult(context.Context, string) (string, error) { return "Allowed.", nil }
+
+func (r *harness) serve(method, target, body string) *http.Response {
+	r.Helper()
+	handler, err := admin.New(r.cfg)
+	if err != nil {
+		r.Fatal(err)
+	}
 	request := httptest.NewRequestWithContext(r.Context(), method, target, strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
@@ -103,16 +150,15 @@ func (r *harness) serveFrom(handler http.Handler, method, target, body string) *
 	return w.Result()
 }
 
-// get returns a page, which has to be there.
+// get returns a page, which has to be there, and post the page that follows a form.
 func (r *harness) get(target string) string {
 	r.Helper()
 	return r.body(target, r.serve(http.MethodGet, target, ""))
 }
 
-// getFrom is get from a page that was made before.
-func (r *harness) getFrom(handler http.Handler, target string) string {
+func (r *harness) post(target string, form url.Values) string {
 	r.Helper()
-	return r.body(target, r.serveFrom(handler, http.MethodGet, target, ""))
+	return r.body(target, r.serve(http.MethodPost, target, form.Encode()))
 }
 
 func (r *harness) body(target string, response *http.Response) string {
@@ -124,27 +170,50 @@ func (r *harness) body(target string, response *http.Response) string {
 	return string(body)
 }
 
-// file returns the rows of a table as its file has them, with the head.
-func (r *harness) file(target, name string) [][]string {
+// rows returns the cells of the table with a caption that begins so, without its head.
+func (r *harness) rows(page, caption string) (rows [][]string) {
 	r.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		r.Fatal(err)
-	}
-	query := u.Query()
-	query.Set("csv", name)
-	u.RawQuery = query.Encode()
-	return r.rows(u.String())
-}
-
-// rows returns those of a file.
-func (r *harness) rows(address string) [][]string {
-	r.Helper()
-	rows, err := csv.NewReader(strings.NewReader(r.get(address))).ReadAll()
-	if err != nil {
-		r.Fatal(err)
+	for _, n := range nodes(r, page) {
+		if n.DataAtom != atom.Table || !strings.HasPrefix(textOf(n), caption) {
+			continue
+		}
+		for row := range n.Descendants() {
+			if row.DataAtom == atom.Tr && row.Parent.DataAtom == atom.Tbody {
+				var cells []string
+				for c := range row.ChildNodes() {
+					cells = append(cells, textOf(c))
+				}
+				rows = append(rows, cells)
+			}
+		}
 	}
 	return rows
+}
+
+// textOf returns the text below a node, in one line.
+func textOf(n *html.Node) string {
+	var text strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			text.WriteString(d.Data + " ")
+		}
+	}
+	return strings.Join(strings.Fields(text.String()), " ")
+}
+
+// says checks that a page says some things, and does not say others.
+func (r *harness) says(page string, want, not []string) {
+	r.Helper()
+	for _, part := range want {
+		if !strings.Contains(page, part) {
+			r.Errorf("the page lacks %q:\n%s", part, page)
+		}
+	}
+	for _, part := range not {
+		if strings.Contains(page, part) {
+			r.Errorf("the page has %q:\n%s", part, page)
+		}
+	}
 }
 
 // said is a message with what became of it.
@@ -173,7 +242,7 @@ func (r *harness) finish(s said) *queue.Run {
 	if len(s.turn) > 0 {
 		r.append(conversation.Session{Chat: chat, Generation: 1}.Log(), s.turn)
 		c := conversation.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, StartedAt: s.at}
-		if err := c.AddToLists(r.Context(), r.store); err != nil {
+		if err := c.AddToList(r.Context(), r.store); err != nil {
 			r.Fatal(err)
 		}
 	}
@@ -271,11 +340,11 @@ func TestMessagesByTime(t *testing.T) {
 		}
 		for query, fits := range map[string]func(failed bool) bool{"": func(bool) bool { return true }, "?state=failed": func(f bool) bool { return f }, "?find=ab12cd34": func(f bool) bool { return f }} {
 			seen, before := make(map[string]bool), "9"
-			for target := frame.Root + "messages" + query; target != ""; {
+			for target := admin.Root + "messages" + query; target != ""; {
 				page := r.get(target)
 				for _, node := range nodes(t, page) {
 					link := attribute(node, "href")
-					if key, ok := strings.CutPrefix(link, frame.Root+"message?key="); ok {
+					if key, ok := strings.CutPrefix(link, admin.Root+"message?key="); ok {
 						key, _ = url.QueryUnescape(key)
 						at := attribute(node.FirstChild, "datetime")
 						if seen[key] || at > before || !fits(want[key]) {
@@ -299,151 +368,152 @@ func TestMessagesByTime(t *testing.T) {
 // that, which the chat and the audit are told.
 func TestMessage(t *testing.T) {
 	r := newRig(t)
-	at := r.now.Add(-time.Hour)
+	sent := r.now.Add(-time.Hour)
 	text := "my words <script>alert(1)</script> hunter2"
 	ref := "telegram:7/1/text"
-	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: at, took: 3400 * time.Millisecond, state: receipts.Done, turn: r.turn(ref, text, at)})
-	address := frame.ViewURL("message", "key", ref)
-	page := r.get(address)
-	for _, want := range []string{"Answered.", "gpt-x", "read_pdf (done, ", "send_mail (failed: refused", "approved by telegram:1", "Bob (telegram:5)", "telegram:7/1"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q:\n%s", want, page)
-		}
-	}
-	if strings.Contains(page, "words") {
-		t.Error("the page shows what was said")
-	}
-	var steps []string
-	for _, row := range r.file(address, "steps")[1:] {
-		steps = append(steps, strings.Join(row[:3], " "))
-	}
-	got := strings.Join(steps, "; ")
-	if want := "On its way 0 ms 3.0 s; Waited 3.0 s 100 ms; Model 3.1 s 1.0 s; read_pdf 4.1 s 300 ms; send_mail 4.5 s 400 ms; Model 4.9 s 1.0 s; Delivery 5.9 s 500 ms"; got != want {
-		t.Errorf("steps\n%s\nwant\n%s", got, want)
-	}
-
-	form := url.Values{"key": {ref}}.Encode()
-	if response := r.serve(http.MethodPost, frame.Root+"message", form); response.StatusCode != http.StatusNotFound || len(r.announced) > 0 {
+	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: sent, took: 3400 * time.Millisecond, state: receipts.Done, turn: r.turn(ref, text, sent)})
+	view, address := admin.Root+"message", admin.Root+"message?key="+url.QueryEscape(ref)
+	r.says(r.get(address), []string{"Answered.", "gpt-x", "read_pdf (done, ", "send_mail (failed: refused", "approved by telegram:1", "Bob (telegram:5)", "telegram:7/1"}, []string{"words"})
+	form := url.Values{"key": {ref}}
+	if response := r.serve(http.MethodPost, view, form.Encode()); response.StatusCode != http.StatusNotFound || len(r.announced) > 0 {
 		t.Errorf("without the setting: %s, announced %q", response.Status, r.announced)
 	}
 	r.cfg.Texts.Allowed = true
-	if page := r.get(address + "&texts=1"); strings.Contains(page, "words") {
-		t.Error("texts are shown to somebody who has not said so")
-	}
-	response := r.serve(http.MethodPost, frame.Root+"message", form)
-	page = r.get(response.Header.Get("Location"))
-	if !strings.Contains(page, "my words &lt;script&gt;") || strings.Contains(page, "hunter2") {
-		t.Errorf("the page with texts:\n%s", page)
-	}
+	r.says(r.get(address), nil, []string{"words"})
+	r.says(r.post(view, form), []string{"my words &lt;script&gt;"}, []string{"hunter2"})
 	if len(r.announced) != 1 || !strings.HasPrefix(r.announced[0], "telegram:7 Ann  i , an administrator, reads") {
 		t.Errorf("announced %q", r.announced)
 	}
 	entries, err := audit.List(t.Context(), r.store, 10)
-	entries = slices.DeleteFunc(entries, func(e audit.Entry) bool { return e.Action == "export" })
 	if err != nil || len(entries) != 1 || entries[0].Action != "read" || entries[0].About != "telegram:7/1" || entries[0].By != "telegram:1" {
 		t.Errorf("the audit has %+v, %v", entries, err)
 	}
-	if page := r.get(frame.ViewURL("conversation", "log", "telegram:7/1", "texts", "1")); !strings.Contains(page, "my words") {
-		t.Error("the conversation is not shown")
-	}
 	r.now = r.now.Add(2 * time.Hour)
-	if page := r.get(address + "&texts=1"); strings.Contains(page, "words") {
-		t.Error("texts are shown for ever")
-	}
+	r.says(r.get(address), nil, []string{"words"})
 }
 
-// The sums are those of all that was finished, wherever they come from.
-func TestSums(t *testing.T) {
-	for seed := range uint64(8) {
-		r, random := newRig(t), rand.New(rand.NewPCG(2, seed))
-		var want receipts.Tally
-		for i := range 20 + random.IntN(40) {
-			if i == 30 {
-				if _, err := receipts.Prune(t.Context(), r.store, r.now, nil); err != nil {
-					t.Fatal(err)
-				}
-				r.now = r.now.Add(time.Minute)
-			}
-			took := time.Duration((1 + random.IntN(400_000))) * time.Millisecond
-			closed := r.now.Add(-time.Duration(random.IntN(30)) * time.Second)
-			state := []receipts.State{receipts.Done, receipts.Failed, receipts.Stopped}[random.IntN(3)]
-			j := r.finish(said{chat: "slack:C", id: fmt.Sprint(i), user: "U", at: closed.Add(-took), took: took, state: state})
-			want.Add(receipts.Entry{State: j.State, TookMillis: took.Milliseconds()})
-		}
-		rows := r.file(frame.Root, "days")
-		if len(rows) != 2 || rows[1][1] != fmt.Sprint(want.Messages) || rows[1][2] != fmt.Sprint(want.Answered) || rows[1][3] != fmt.Sprint(want.Failed) {
-			t.Fatalf("%v, want %+v", rows, want)
-		}
-	}
-}
-
-// Each conversation is found once, the newest first, and what was taken off the lists not any more.
-func TestConversationsByBeginning(t *testing.T) {
+// A failed message has its cause as far as this process has logged it, with what to do; else the number by which
+// the log has it. A scheduled task has the id of its owner alone, and the list shows the name that is known.
+func TestMessagesHaveCausesAndNames(t *testing.T) {
 	r := newRig(t)
-	for i := range 120 {
-		chat := chats.Chat{Platform: "slack", ID: fmt.Sprint("C", i%40)}
-		c := conversation.Conversation{Owner: chat.String(), Chat: chat, Generation: i/40 + 1, StartedAt: r.now.Add(-time.Duration(i*7919%120) * time.Minute)}
-		if err := c.AddToLists(t.Context(), r.store); err != nil {
+	r.known = []access.Person{{User: "telegram:7", Name: "Cem"}}
+	r.log.Error("no answer", "incident", "830E5118", "job", "telegram:7/1/text", "remedy", "Check the key.", "err", errors.New("openai: status 401: invalid key hunter2"))
+	for id, incident := range map[string]string{"1": "830E5118", "2": "AAAA0000"} {
+		r.finish(said{chat: "telegram:7", id: id, user: "7", text: "hello", at: r.now.Add(-time.Hour), took: time.Second, state: receipts.Failed, incident: incident})
+	}
+	list := r.get(admin.Root + "messages")
+	r.says(list, []string{"Check the key. (openai: status 401: invalid key •••)", "the log has the cause: incident AAAA0000", "Cem (telegram:7)"}, []string{"hunter2"})
+	r.says(r.get(admin.Root+"message?key="+url.QueryEscape("telegram:7/1/text")), []string{"Check the key."}, nil)
+}
+
+// The overview says in one look whether all is well: what works, what to do about what does not, what today cost,
+// and who waits for what, by name.
+func TestOverview(t *testing.T) {
+	r := newRig(t)
+	r.known = []access.Person{{User: "telegram:7", Name: "Cem"}, {User: "telegram:8", Name: "Dora", Standing: "asked"}}
+	r.asked = []interact.ApprovalRequest{{Chat: chats.Chat{Platform: "telegram", ID: "7"}, Direct: true, Tool: "exec", Requester: "telegram:7"}}
+	if _, err := r.store.Put(t.Context(), "account/2026-11-23/total/", []byte(`{"calls":3,"input":1500,"money":420000000}`), storage.Absent); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(said{chat: "telegram:7", id: "1", user: "7", text: "hello", at: r.now.Add(-time.Hour), took: time.Second, state: receipts.Done})
+	r.finish(said{chat: "telegram:7", id: "2", user: "7", text: "hello", at: r.now.Add(-25 * time.Hour), took: time.Second, state: receipts.Failed, incident: "AB12CD34"})
+	at := func() string {
+		var main *html.Node
+		for _, n := range nodes(t, r.get(admin.Root)) {
+			if n.DataAtom == atom.Main {
+				main = n
+			}
+		}
+		return textOf(main)
+	}
+	r.says(at(), []string{
+		"All is well Telegram ✓ Store ✓", "Messages 1 Cost $0.42 Tokens 1,500", "Cem a decision about exec direct chat", "Dora being let in", "No error since this process began",
+	}, []string{"telegram:7", "✗"})
+
+	r.cfg.Bot.Health = func(context.Context) []doctor.Finding {
+		return []doctor.Finding{{Check: "model", Status: doctor.VerdictFail, Text: "the server refuses the key: check OPENAI_API_KEY"}}
+	}
+	r.cfg.Bot.QueueStats = func() queue.Stats { return queue.Stats{OldestDue: r.now.Add(-time.Hour)} }
+	r.log.Error("no answer", "err", errors.New("refused"), "job", "telegram:7/3/text")
+	r.now = time.Now()
+	r.finish(said{chat: "telegram:7", id: "3", user: "7", text: "hello", at: r.now, state: receipts.Failed, incident: "AB12CD35"})
+	r.says(at(), []string{"Something needs you Model ✗", "Model: the server refuses the key: check OPENAI_API_KEY", "no answer: refused", "A message has been open since", "Today 1 message ended without an answer"}, []string{"All is well"})
+	if err := r.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.says(at(), []string{"Store ✗", "Store: the database cannot be read: oneclaw doctor checks it"}, []string{"Who waits"})
+}
+
+// At the press of a button the overview has the findings of doctor.
+func TestOverviewMakesTheChecks(t *testing.T) {
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Bot.Examine = func(context.Context) []doctor.Finding {
+			return []doctor.Finding{{Check: "user", Status: doctor.VerdictOK, Text: "not root"}, {Check: "disk", Status: doctor.VerdictFail, Text: "full"}}
+		}
+	})
+	page := r.post(admin.Root, nil)
+	r.says(page, []string{"Something needs you", "Disk: full"}, nil)
+	if got := fmt.Sprint(r.rows(page, "What oneclaw doctor finds")); got != "[[user ok not root] [disk fail full]]" {
+		t.Errorf("found %s", got)
+	}
+}
+
+// The address of a page that went leads to the page that has it now, or is told where to look.
+func TestOldAddresses(t *testing.T) {
+	r := newRig(t)
+	for old, now := range map[string]string{"spending?day=2026-11-01": "costs", "approvals": "people", "errors": "", "conversation?log=x": "messages"} {
+		if response := r.serve(http.MethodGet, admin.Root+old, ""); response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != admin.Root+now {
+			t.Errorf("%s: %s to %q", old, response.Status, response.Header.Get("Location"))
+		}
+	}
+	for old, told := range map[string]string{"audit": "oneclaw audit", "settings": "oneclaw config", "schedules": "/hook"} {
+		response := r.serve(http.MethodGet, admin.Root+old, "")
+		if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusNotFound || !strings.Contains(string(body), told) {
+			t.Errorf("%s: %s %s", old, response.Status, body)
+		}
+	}
+}
+
+// Costs names people as the register or their last message does, and says where a price is missing and what
+// people may use who were let in from a chat.
+func TestCosts(t *testing.T) {
+	r := newRig(t, func(cfg *admin.Config) { cfg.Allowance = "They may use about $0.60 a day." })
+	r.known = []access.Person{{User: "telegram:1", Name: "Ann"}}
+	r.finish(said{chat: "telegram:7", id: "1", user: "7", name: "Bo", text: "hello", at: r.now.Add(-time.Minute), took: time.Second, state: receipts.Done})
+	day := "account/2026-11-23"
+	for key, value := range map[string]string{
+		"/user/telegram:1": `{"calls":1,"input":7,"money":5000000}`, "/user/telegram:7": `{"calls":1,"input":6,"unpriced":1}`,
+		"/user/telegram:8": `{"calls":1,"input":5}`, "/chat/telegram:7": `{"calls":1,"input":5}`, "/total/": `{"calls":3,"input":15,"unpriced":1}`,
+	} {
+		if _, err := r.store.Put(t.Context(), day+key, []byte(value), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
-		switch i {
-		case 9:
-			if err := c.Remove(t.Context(), r.store, storage.Any); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
-	for query, want := range map[string]int{"": 119, "?kind=task": 0, "?owner=slack:C3": 3} {
-		seen, before := make(map[string]bool), "9"
-		for target := frame.Root + "conversations" + query; target != ""; {
-			page := r.get(target)
-			for _, n := range nodes(t, page) {
-				link := attribute(n, "href")
-				if !strings.HasPrefix(link, frame.Root+"conversation?") {
-					continue
-				}
-				at := attribute(n.FirstChild, "datetime")
-				if seen[link] || query == "" && at > before {
-					t.Fatalf("%s (%s after %s) comes twice or too late", link, at, before)
-				}
-				seen[link], before = true, at
-			}
-			target = next(t, page)
-		}
-		if len(seen) != want {
-			t.Errorf("%q has %d conversations, want %d", query, len(seen), want)
-		}
+	page := r.get(admin.Root + "costs")
+	r.says(page, []string{"let in from a chat: they may use about $0.60 a day", "1 calls have no known price"}, nil)
+	got := fmt.Sprint(r.rows(page, "Costs of 2026-11-23 by person"), r.rows(page, "Costs of 2026-11-23 by chat"), r.rows(page, "The last 30 days"))
+	want := "[[Ann (telegram:1) 1 7 0 0 $0.0050] [Bo (telegram:7) 1 6 0 0 unknown] [telegram:8 1 5 0 0 $0.00]] [[Bo (telegram:7) 1 5 0 0 $0.00]] [[2026-11-23 3 15 0 0 unknown]]"
+	if got != want {
+		t.Errorf("the tables are\n%s, want\n%s", got, want)
 	}
 }
 
-// Long conversations are read page by page.
-func TestTurnsOfAConversation(t *testing.T) {
-	r := newRig(t)
-	for i := range 60 {
-		r.append("telegram:9/1", r.turn(fmt.Sprint("telegram:9/", i, "/text"), "words", r.now.Add(time.Duration(i)*time.Minute)))
-	}
-	var times []string
-	for target := frame.ViewURL("conversation", "log", "telegram:9/1"); target != ""; {
-		for _, row := range r.file(target, "turns")[1:] {
-			times = append(times, row[0])
-			if got := strings.Join(row[1:7], " "); got != "gpt-x 2 2 2,100 400 50" {
-				t.Fatalf("a turn has %q", got)
-			}
+// The page of tools says what waits at a server, and who has connected what.
+func TestTools(t *testing.T) {
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Tools.Servers = func() []mcp.Status {
+			return []mcp.Status{{Name: "notes", PendingChanges: []mcp.Change{{Tool: "send", Description: "says now that it only reads"}}, ChangesCode: "abc"}}
 		}
-		target = next(t, r.get(target))
-	}
-	if len(times) != 60 || !slices.IsSortedFunc(times, func(a, b string) int { return strings.Compare(b, a) }) {
-		t.Errorf("%d turns: %q", len(times), times)
-	}
-}
-
-// A scheduled task has the id of its owner alone; the list shows the name that is known for it.
-func TestMessagesShowTheNamesOfPeopleWhoAreKnown(t *testing.T) {
-	r := newRig(t, func(c *admin.Config) {
-		c.People = func() []access.Person { return []access.Person{{User: "telegram:7", Name: "Ann"}} }
 	})
-	r.finish(said{chat: "telegram:7", id: "1", user: "7", text: "Remind me", at: r.now.Add(-time.Hour), state: receipts.Done})
-	if from := r.file("/admin/messages", "messages")[1][4]; from != "Ann (telegram:7)" {
-		t.Errorf("from %q", from)
+	r.known = []access.Person{{User: "telegram:7", Name: "Cem"}}
+	for _, key := range []string{"google/account/telegram:7", "mcp/account/notes/telegram:8"} {
+		if _, err := r.store.Put(t.Context(), key, []byte("sealed"), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := r.get(admin.Root + "tools")
+	r.says(page, []string{"describes tools otherwise than when it was allowed: /mcp notes shows how"}, nil)
+	if got := fmt.Sprint(r.rows(page, "Connected accounts")); got != "[[Cem (telegram:7) google] [telegram:8 notes]]" {
+		t.Errorf("connected are %s", got)
 	}
 }

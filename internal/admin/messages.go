@@ -3,55 +3,55 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
-	"oneclaw/internal/admin/frame"
+	"oneclaw/bridge/why"
 	"oneclaw/internal/telemetry"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
 const (
-	messageView = "message"
+	messagesView = "messages"
+	messageView  = "message"
 	// maxOpen bounds the open messages in the list.
 	maxOpen = 20
 )
 
 // messages lists open messages, and finished ones, the newest first.
-func (p *page) messages(ctx context.Context, r frame.Request) (frame.Page, error) {
+func (p *Pages) messages(ctx context.Context, r request) (page, error) {
 	open, err := p.openTable(ctx)
 	if err != nil {
-		return frame.Page{}, err
+		return page{}, err
 	}
 	done, err := p.finishedTable(ctx, r)
 	if err != nil {
-		return frame.Page{}, err
+		return page{}, err
 	}
-	search := frame.Form{View: "messages", IsSearch: true, Submit: "Search", Fields: []frame.Field{
-		{Name: "find", Label: "Chat, person or id of an error", Value: r.Query.Get("find"), Hint: "telegram:123"},
-		{Name: "state", Label: "Outcome", Value: r.Query.Get("state"), Options: []frame.Option{
-			{Value: "", Label: "anything"},
-			{Value: "failed", Label: "failed"},
-			{Value: "done", Label: "answered"},
-			{Value: "stopped", Label: "stopped"},
-			{Value: "cleared", Label: "cleared"},
-			{Value: "refused", Label: "refused"},
+	search := form{View: messagesView, IsSearch: true, Submit: "Search", Fields: []field{
+		{Name: "find", Label: "Chat, person or id of an error", Value: r.query.Get("find"), Hint: "telegram:123"},
+		{Name: "state", Label: "Outcome", Value: r.query.Get("state"), Options: []option{
+			{"", "anything"}, {"failed", "failed"}, {"done", "answered"}, {"stopped", "stopped"}, {"cleared", "cleared"}, {"refused", "refused"},
 		}},
 	}}
-	return frame.Page{
+	return page{
 		Lead:     "Messages and scheduled tasks of the last week. What was written in them is not here.",
-		Sections: []frame.Section{{Title: "Open now", Table: open}, {Title: "Finished", Forms: []frame.Form{search}, Table: done}},
+		Sections: []section{{Title: "Open now", Table: open}, {Title: "Finished", Forms: []form{search}, Table: done}},
 	}, nil
 }
 
-func (p *page) openTable(ctx context.Context) (*frame.Table, error) {
-	t := &frame.Table{Name: "open", Caption: "Messages that wait or are being answered", Columns: frame.Columns("Message", "Chat", "From", "State", "Accepted"), Empty: "Nothing is open."}
+func (p *Pages) openTable(ctx context.Context) (*table, error) {
+	t := &table{Caption: "Messages that wait or are being answered", Columns: columns("Message", "From", "Where", "State", "Accepted"), Empty: "Nothing is open."}
 	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: queue.OpenPrefix, Limit: 10 * maxOpen}) {
 		if err != nil {
 			return nil, fmt.Errorf("list open messages: %w", err)
@@ -61,29 +61,28 @@ func (p *page) openTable(ctx context.Context) (*frame.Table, error) {
 			continue // a damaged job must not hide the others
 		}
 		j := run.Receipt()
-		if !isExplainable(j) {
+		if !receipts.IsUserMessage(j.Message) {
 			continue
 		}
 		if len(t.Rows) == maxOpen {
-			t.SearchNote = fmt.Sprintf("There are more than these %d.", maxOpen)
+			t.Note = fmt.Sprintf("There are more than these %d.", maxOpen)
 			break
 		}
 		state := "waits or is being answered"
 		if j.State == receipts.Waiting {
 			state = "waits for an approval"
 		}
-		t.Rows = append(t.Rows, []frame.Cell{
-			{Text: kindLabel(j.Key()), Link: frame.ViewURL(messageView, "key", j.Key())},
-			frame.Text(j.Message.Chat.String()),
-			frame.Text(p.senderLabel(j)), frame.Text(state), frame.Time(j.Accepted),
-		})
+		t.Rows = append(t.Rows, []cell{{Text: kindLabel(j.Key()), Link: messageLink(j.Key())}, text(p.senderName(j)), text(place(j)), text(state), at(j.Accepted)})
 	}
 	return t, nil
 }
 
-// isExplainable reports whether a job is a message or a task.
-func isExplainable(j *receipts.Receipt) bool {
-	return receipts.IsUserMessage(j.Message)
+// messageLink returns the address of the page about a job's message, or "" if there is none.
+func messageLink(job string) string {
+	if !receipts.IsUserMessage(chats.Message{Kind: chats.Kind(job[strings.LastIndexByte(job, '/')+1:])}) {
+		return ""
+	}
+	return viewURL(messageView, url.Values{"key": {job}})
 }
 
 // kindLabel returns the kind of the job with the given key.
@@ -99,68 +98,67 @@ func kindLabel(key string) string {
 	return "Message"
 }
 
-// senderLabel returns the sender's name and id. A scheduled task has no name; People may know it.
-func (p *page) senderLabel(j *receipts.Receipt) string {
-	by, name := j.Message.SenderID(), j.Message.UserName
-	if name == "" && p.People != nil {
-		people := p.People()
-		if i := slices.IndexFunc(people, func(one access.Person) bool { return one.User == by }); i >= 0 {
-			name = people[i].Name
+// senderName returns the sender's name and id. A scheduled task has no name; People may know it.
+func (p *Pages) senderName(j *receipts.Receipt) string {
+	one := access.Person{User: j.Message.SenderID(), Name: j.Message.UserName}
+	if people := p.People.ListPeople(); one.Name == "" {
+		if i := slices.IndexFunc(people, func(known access.Person) bool { return known.User == one.User }); i >= 0 {
+			one = people[i]
 		}
 	}
-	if name == "" {
-		return by
+	return labelled(one.Name, one.User)
+}
+
+// labelled returns a name with the id that a search takes.
+func labelled(name, id string) string {
+	if name == "" || name == id {
+		return id
 	}
-	return name + " (" + by + ")"
+	return name + " (" + id + ")"
+}
+
+// place returns where a message was written.
+func place(j *receipts.Receipt) string {
+	if j.Message.Direct {
+		return "direct chat"
+	}
+	return j.Message.Chat.String()
 }
 
 // finishedTable lists a page of the index entries that match a search.
-func (p *page) finishedTable(ctx context.Context, r frame.Request) (*frame.Table, error) {
-	t := &frame.Table{
-		Name: "messages", Caption: "Finished messages, the newest first",
-		Columns: frame.Columns("Finished", "Outcome", "#Took", "Chat", "From", "Why"), Empty: "None was found.",
-	}
-	find, state := strings.TrimSpace(r.Query.Get("find")), r.Query.Get("state")
-	after := r.Query.Get("after")
+func (p *Pages) finishedTable(ctx context.Context, r request) (*table, error) {
+	t := &table{Caption: "Finished messages, the newest first", Columns: columns("Finished", "Outcome", "#Took", "From", "Where", "Why"), Empty: "None was found."}
+	find, state, after := strings.TrimSpace(r.query.Get("find")), r.query.Get("state"), r.query.Get("after")
 	if after != "" {
-		t.First = r.Link("after", "")
-	}
-	failed, err := p.Program.Errors.byIncident(ctx)
-	if err != nil {
-		return nil, err
+		t.First = r.link("after", "")
 	}
 	var found []receipts.Entry
-	n, last, whole := 0, receipts.Entry{}, true
+	n, last := 0, receipts.Entry{}
 	for f, err := range receipts.ListEntries(ctx, p.Store, after) {
 		if err != nil {
 			return nil, err
 		}
-		if len(found) == r.Limit || n == maxScanned {
-			whole = false
+		if len(found) == maxRows || n == maxScanned {
+			t.Next = r.link("after", last.IndexKey())
 			break
 		}
 		if n, last = n+1, f; matchesSearch(f, find, state) {
 			found = append(found, f)
 		}
 	}
-	for some := range slices.Chunk(found, rowsPerBatch) {
-		if err := pauseBetweenRows(ctx, len(t.Rows)); err != nil {
-			return nil, err
-		}
-		known, err := receipts.LoadReceipts(ctx, p.Store, some)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range some {
-			if j := known[f.Key]; j != nil {
-				t.Rows = append(t.Rows, p.receiptRow(j, failed))
-			}
+	known, err := receipts.LoadReceipts(ctx, p.Store, found)
+	if err != nil {
+		return nil, err
+	}
+	failed := p.byIncident()
+	for _, f := range found {
+		if j := known[f.Key]; j != nil {
+			t.Rows = append(t.Rows, p.receiptRow(j, failed))
 		}
 	}
-	if !whole {
-		t.Next = r.Link("after", last.IndexKey())
+	if t.Next != "" {
+		t.Note = fmt.Sprintf("Looked at %s, back to %s.", wording.Plural(n, "message", "messages"), last.At.In(p.Zone()).Format(time.DateTime))
 	}
-	t.SearchNote = searchNote(n, len(t.Rows), "message", last.At, p.Zone(), whole)
 	return t, nil
 }
 
@@ -180,29 +178,38 @@ func matchesSearch(f receipts.Entry, find, state string) bool {
 	return find == chat || find == platform || find == platform+":"+f.User || find == f.Key
 }
 
-// receiptRow returns the row of a receipt, with its stored error.
-func (p *page) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []frame.Cell {
-	mood := frame.Plain
-	text := outcome(j)
-	if j.State == receipts.Failed || j.Incident != "" {
-		mood = frame.Bad
+// byIncident returns the logged errors by the incident ids that were shown in chats.
+func (p *Pages) byIncident() map[string]telemetry.Error {
+	all := map[string]telemetry.Error{}
+	for _, one := range p.Errors.Last() {
+		all[one.Incident] = one // the oldest one, which comes last, is the cause
 	}
-	return []frame.Cell{
-		{Time: j.Closed, Link: frame.ViewURL(messageView, "key", j.Key())},
-		{Text: text, Mood: mood},
-		frame.Number(frame.DurationText(j.Closed.Sub(j.Accepted))),
-		frame.Text(j.Message.Chat.String()), frame.Text(p.senderLabel(j)), reasonCell(j, failed),
+	return all
+}
+
+// receiptRow returns the row of a receipt, with its error as far as this process has logged it.
+func (p *Pages) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []cell {
+	outcome := cell{Text: outcome(j)}
+	if j.State == receipts.Failed || j.Incident != "" {
+		outcome.Mood = bad
+	}
+	return []cell{
+		{Time: j.Closed, Link: messageLink(j.Key())}, outcome, number(wording.ShortDuration(j.Closed.Sub(j.Accepted))),
+		text(p.senderName(j)), text(place(j)), text(cause(j, failed)),
 	}
 }
 
-// reasonCell returns why a message has no answer, linked to the error.
-// If the error is no longer stored, it returns only the incident id.
-func reasonCell(j *receipts.Receipt, failed map[string]telemetry.Error) frame.Cell {
-	one, kept := failed[j.Incident]
-	if j.Incident == "" || !kept {
-		return frame.Text(j.Incident)
+// cause returns why a message has no answer, as far as this process has logged it; empty if it has one.
+func cause(j *receipts.Receipt, failed map[string]telemetry.Error) string {
+	one := failed[j.Incident]
+	switch known := cmp.Or(one.Why(), one.Text); {
+	case j.Incident == "":
+		return ""
+	case known == "":
+		return "the log has the cause: incident " + j.Incident
+	default:
+		return wording.Clip(known, maxErrorText)
 	}
-	return frame.Cell{Text: wording.Clip(cmp.Or(one.Why(), one.Text), maxErrorText), Link: frame.ViewURL(errorsView, "find", j.Incident)}
 }
 
 // outcome describes briefly what happened to a message.
@@ -222,4 +229,61 @@ func outcome(j *receipts.Receipt) string {
 		return "answered"
 	}
 	return string(j.State)
+}
+
+// message explains what happened to one message. With a form it announces that the visitor reads the
+// conversation.
+func (p *Pages) message(ctx context.Context, r request) (page, error) {
+	key := cmp.Or(r.form.Get("key"), r.query.Get("key"))
+	told, err := p.explain(ctx, key)
+	if err != nil {
+		return page{}, err
+	}
+	j := told.Receipt
+	log := conversationLog(j)
+	if r.form != nil {
+		if err := p.announceReading(ctx, r.visitor, j.Message.Chat, log); err != nil {
+			return page{}, err
+		}
+	}
+	s := section{Facts: []fact{
+		{"From", text(p.senderName(j))}, {"Where", text(place(j))}, {"Outcome", text(outcome(j))}, {"Accepted", at(j.Accepted)},
+	}}
+	if why := cause(j, p.byIncident()); why != "" {
+		s.Facts = append(s.Facts, fact{"Why", cell{Text: why, Mood: bad}})
+	}
+	for _, line := range told.Lines {
+		s.Items = append(s.Items, text(plainText(line)))
+	}
+	said, err := p.textSection(ctx, r.visitor, key, log, told.Turn)
+	if err != nil {
+		return page{}, err
+	}
+	return page{Title: kindLabel(j.Key()) + " of " + j.Accepted.In(p.Zone()).Format(time.DateTime), Sections: []section{s, said}}, nil
+}
+
+func (p *Pages) explain(ctx context.Context, key string) (*why.Explanation, error) {
+	told, err := p.Explain(ctx, key)
+	if errors.Is(err, storage.ErrInvalid) {
+		return nil, errNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	if told == nil || !receipts.IsUserMessage(told.Receipt.Message) {
+		return nil, errNotFound
+	}
+	return told, nil
+}
+
+// conversationLog returns the name of the log of a message's conversation, or "" if the message had no
+// turn.
+func conversationLog(j *receipts.Receipt) string {
+	if receipts.IsTask(j.Message) {
+		return conversation.Session{Chat: j.Origin(), Task: j.Message.ID}.Log()
+	}
+	if j.Turn.Generation == 0 {
+		return ""
+	}
+	return conversation.Session{Chat: j.Message.Chat, Generation: j.Turn.Generation}.Log()
 }

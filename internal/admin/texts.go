@@ -11,7 +11,7 @@ import (
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
-	"oneclaw/internal/admin/frame"
+	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/wording"
 )
 
@@ -26,39 +26,35 @@ const (
 	maxQuote = 4000
 )
 
-// textPage is a page that can show texts: a view with a query value, and the log of the texts.
-type textPage struct{ view, name, value, log string }
-
-// textSection returns a section with the texts if the administrator
-// has asked for them, else with the form to ask for them.
-func (p *page) textSection(ctx context.Context, r frame.Request, at textPage, texts func() []frame.Quote) (frame.Section, error) {
-	s := frame.Section{Title: "What was said"}
+// textSection returns a section with the texts of a turn if the visitor has announced reading the conversation,
+// else with the form that does.
+func (p *Pages) textSection(ctx context.Context, v signin.Session, key, log string, turn []agent.Message) (section, error) {
+	s := section{Title: "What was said"}
 	switch {
-	case at.log == "":
+	case log == "":
 		s.Text = []string{"It is part of no conversation."}
 		return s, nil
 	case !p.Texts.Allowed:
 		s.Text = []string{"Texts, titles and names of files are not shown. The setting admin_texts (ONECLAW_ADMIN_TEXTS) allows it."}
 		return s, nil
 	}
-	looks, err := p.mayRead(ctx, r.Visitor.Person, at.log)
-	if err != nil {
+	may, err := p.mayRead(ctx, v.User, log)
+	switch {
+	case err != nil:
 		return s, err
-	}
-	if looks && r.Query.Get("texts") == "1" {
-		s.Quotes = texts()
-		if len(s.Quotes) == 0 {
-			s.Text = []string{"Nothing is on record."}
-		}
+	case !may:
+		s.Text = []string{"Who reads what was said is named in the chat and in the audit."}
+		s.Forms = []form{{View: messageView, Submit: "Read this conversation", Fields: []field{{Name: "key", Value: key}}}}
 		return s, nil
 	}
-	s.Text = []string{"Who reads what was said is named in the chat and in the audit."}
-	s.Forms = []frame.Form{{View: at.view, Submit: "Read this conversation", Fields: []frame.Field{{Name: at.name, Value: at.value}}}}
+	if s.Quotes = quotes(turn); len(s.Quotes) == 0 {
+		s.Text = []string{"Nothing is on record."}
+	}
 	return s, nil
 }
 
 // mayRead reports whether an administrator has recently announced reading a conversation.
-func (p *page) mayRead(ctx context.Context, person, log string) (bool, error) {
+func (p *Pages) mayRead(ctx context.Context, person, log string) (bool, error) {
 	entries, err := audit.List(ctx, p.Store, maxAuditEntries)
 	if err != nil {
 		return false, err
@@ -72,23 +68,19 @@ func (p *page) mayRead(ctx context.Context, person, log string) (bool, error) {
 }
 
 // announceReading announces to the chat, and records, that an administrator reads a conversation.
-func (p *page) announceReading(ctx context.Context, r frame.Request, chat chats.Chat, at textPage) (string, error) {
-	if !p.Texts.Allowed {
-		return "", frame.ErrNotFound
+func (p *Pages) announceReading(ctx context.Context, v signin.Session, chat chats.Chat, log string) error {
+	if !p.Texts.Allowed || log == "" {
+		return errNotFound
 	}
-	v := r.Visitor
 	// A name must not contain Markdown.
-	name := removeMarkup(cmp.Or(v.Name, v.Person))
-	text := fmt.Sprintf("%s, an administrator, reads this conversation on the administrators' page.", name)
-	if err := p.Texts.Announce(ctx, chat, "look/"+v.Person+"/"+at.log, text); err != nil {
-		return "", fmt.Errorf("announce in %s that an administrator reads it: %w", chat, err)
+	name := removeMarkup(cmp.Or(v.Name, v.User))
+	said := fmt.Sprintf("%s, an administrator, reads this conversation on the administrators' page.", name)
+	if err := p.Texts.Announce(ctx, chat, "look/"+v.User+"/"+log, said); err != nil {
+		return fmt.Errorf("announce in %s that an administrator reads it: %w", chat, err)
 	}
 	// The entry permits reading, so it comes last.
-	entry := audit.Entry{At: p.Now(), Action: readAction, By: v.Person, Name: v.Name, Chat: audit.PageChat, About: at.log}
-	if err := audit.Append(ctx, p.Store, queue.Hash(v.Person, at.log), entry); err != nil {
-		return "", err
-	}
-	return frame.ViewURL(at.view, at.name, at.value, "texts", "1"), nil
+	entry := audit.Entry{At: p.Now(), Action: readAction, By: v.User, Name: v.Name, Chat: audit.PageChat, About: log}
+	return audit.Append(ctx, p.Store, queue.Hash(v.User, log), entry)
 }
 
 func removeMarkup(name string) string {
@@ -100,25 +92,12 @@ func removeMarkup(name string) string {
 	}, name)
 }
 
-func (p *page) readMessage(ctx context.Context, r frame.Request) (string, error) {
-	key := r.Form.Get("key")
-	told, err := p.explain(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	log := conversationLog(told.Receipt)
-	if log == "" {
-		return "", frame.ErrNotFound
-	}
-	return p.announceReading(ctx, r, told.Receipt.Message.Chat, textPage{view: messageView, name: "key", value: key, log: log})
-}
-
 // quotes returns the texts of a conversation's messages.
-func quotes(turn []agent.Message) []frame.Quote {
-	var all []frame.Quote
+func quotes(turn []agent.Message) []quote {
+	var all []quote
 	add := func(by, text string) {
 		if short := wording.Clip(strings.TrimSpace(text), maxQuote); short != "" {
-			all = append(all, frame.Quote{By: by, Text: short})
+			all = append(all, quote{By: by, Text: short})
 		}
 	}
 	for _, m := range turn {
@@ -141,4 +120,25 @@ func quotes(turn []agent.Message) []frame.Quote {
 		}
 	}
 	return all
+}
+
+// plainText returns a line of the bridge's Markdown as text, without marks and escapes.
+func plainText(line string) string {
+	if italic, is := strings.CutPrefix(line, "_"); is {
+		line = strings.TrimSuffix(italic, "_")
+	}
+	var out strings.Builder
+	escaped := false
+	for _, r := range strings.ReplaceAll(line, "**", "") {
+		switch {
+		case !escaped && r == '\\':
+			escaped = true
+			continue
+		case !escaped && r == '`':
+			continue
+		}
+		out.WriteRune(r)
+		escaped = false
+	}
+	return out.String()
 }

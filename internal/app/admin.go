@@ -6,9 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"oneclaw/bridge"
-	"oneclaw/internal/admin"
-	"oneclaw/internal/admin/frame"
 	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/config"
 	"oneclaw/storage"
@@ -22,14 +19,6 @@ func (b *Bot) openSignIn(cfg config.Config, store storage.Store, log *slog.Logge
 		IsAdmin: func(user string) bool { return b.bridge.People().Role(user) >= toolgroups.RoleAdmin },
 	})
 	return err
-}
-
-// operationsViews returns the approvals and people views.
-func (b *Bot) operationsViews(cfg config.Config) ([]frame.View, error) {
-	return admin.OperationsViews(admin.OperationsConfig{
-		People: b.bridge.People(), Approvals: bridge.ApprovalsOf(b.bridge), Store: b.store,
-		Redact: cfg.Redact.Text, RedactCards: cfg.Redact.MaskKnown, Now: cfg.Runtime.Now,
-	})
 }
 
 // maxStartWait bounds how long a page waits until the bot knows its administrators.

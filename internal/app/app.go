@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,7 +22,6 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/turn"
-	"oneclaw/internal/admin"
 	"oneclaw/internal/admin/signin"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/cache"
@@ -98,7 +95,6 @@ type Bot struct {
 	models     *models.Models
 	offerClaim func(context.Context) error
 	redact     *redact.Redactor
-	errors     *admin.ErrorStore
 	// metrics is served at /metrics.
 	metrics *telemetry.Metrics
 	// traces exports traces; nil without a collector.
@@ -168,10 +164,6 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 	b.log = log
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning) //nolint:sloglint // a whole sentence
-	}
-	b.errors = &admin.ErrorStore{Store: store, Ring: cfg.Errors, Log: log, Now: cfg.Runtime.Now}
-	if store.Shared() {
-		b.errors.Replica = rand.Text()
 	}
 	b.offerClaim = func(ctx context.Context) error { offerClaim(ctx, cfg, store, log); return nil }
 	var err error
@@ -302,10 +294,8 @@ func (b *Bot) leaderCheck() func() bool {
 
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
-	return withStoredErrors(ctx, b.errors, func() error {
-		abandoned := func(ctx context.Context) error { return database.RemoveAbandoned(ctx, b.dataDir) }
-		return runAll(ctx, b.bridge.Run, b.store.Upgrade, abandoned, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.models.LogAdvice, b.releaseStartMemory)
-	})
+	abandoned := func(ctx context.Context) error { return database.RemoveAbandoned(ctx, b.dataDir) }
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, abandoned, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.models.LogAdvice, b.releaseStartMemory)
 }
 
 // StartMemoryReleased is the log line of a bot that has given back the memory that only its start needed.
@@ -324,16 +314,6 @@ func (b *Bot) releaseStartMemory(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// withStoredErrors calls run, and stores the errors of the log until it has returned: the drain logs some.
-func withStoredErrors(ctx context.Context, kept *admin.ErrorStore, run func() error) error {
-	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
-	var storing sync.WaitGroup
-	storing.Go(func() { _ = kept.Run(lasting) }) // which returns nil
-	defer storing.Wait()
-	defer end()
-	return run()
 }
 
 // runAll runs all parts in parallel until one fails or ctx ends, and waits for all of them.

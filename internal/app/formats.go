@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"slices"
 
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
@@ -29,6 +30,10 @@ var dropped = []struct{ prefix, what string }{
 	{"blob/data/", "chunks of files that all folders shared; each has its own"},
 	{"blob/name/", "the list of these chunks"},
 	{"blob/sweep", "the last sweep of these chunks"},
+	{"error/", "errors of the log"},
+	{"errors-erased/", "whose errors of the log replicas had to drop"},
+	{"tally/", "sums of messages by hour"},
+	{"begun/", "an index of conversations by their start"},
 }
 
 // upgradeTo5 converts what is stored in another form, and deletes the records of what is gone.
@@ -77,19 +82,22 @@ func replaceErasures(ctx context.Context, store storage.Store) error {
 	return nil
 }
 
+// deleteAtOnce bounds the keys that one write deletes.
+const deleteAtOnce = 500
+
 // deleteUnder deletes all keys under prefix and returns their count.
 func deleteUnder(ctx context.Context, store storage.Store, prefix string) (int, error) {
-	var keys []string
+	var ops []storage.Op
 	for entry, err := range store.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return 0, fmt.Errorf("list %s: %w", prefix, err)
 		}
-		keys = append(keys, entry.Key)
+		ops = append(ops, storage.Delete(entry.Key, storage.Any))
 	}
-	for _, key := range keys {
-		if err := store.Delete(ctx, key, storage.Any); err != nil {
-			return 0, fmt.Errorf("delete %s: %w", key, err)
+	for some := range slices.Chunk(ops, deleteAtOnce) { // each write waits for the disk
+		if _, err := store.Write(ctx, some...); err != nil {
+			return 0, fmt.Errorf("delete %s: %w", prefix, err)
 		}
 	}
-	return len(keys), nil
+	return len(ops), nil
 }

@@ -84,9 +84,6 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Name: "usage", About: "What models have used for you, by day; two months.",
 			Data: func(ctx context.Context, p person) (any, error) { return b.ledger.UserUsage(ctx, p.User) },
 		},
-		{
-			Name: "errors", Forget: func(ctx context.Context, p person) error { return b.errors.Forget(ctx, p.User, p.DirectChat) },
-		},
 		{Name: "audit", About: "What you have done that administrators may have to know later.", Data: b.auditEntries},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"oneclaw/internal/config"
 )
 
@@ -59,15 +61,12 @@ func TestHeadersOfTheModel(t *testing.T) {
 			}
 		}
 		client.CloseIdleConnections()
-		shown := ""
-		all, err := cfg.EffectiveSettings()
+		all, err := yaml.Marshal(cfg.ForDisplay())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range all {
-			shown += s.Key + " " + s.Value + "\n"
-		}
-		if strings.Contains(shown, secret) || !strings.Contains(shown, "model.headers") || cfg.Redact.Text("openai "+secret) == "openai "+secret || !strings.HasPrefix(cfg.Redact.Text("openai "+secret), "openai ") {
+		shown := string(all)
+		if strings.Contains(shown, secret) || !strings.Contains(shown, "headers:") || cfg.Redact.Text("openai "+secret) == "openai "+secret || !strings.HasPrefix(cfg.Redact.Text("openai "+secret), "openai ") {
 			t.Errorf("%s: shown %q, masked %q", name, shown, cfg.Redact.Text("openai "+secret))
 		}
 	}

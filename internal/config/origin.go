@@ -1,8 +1,6 @@
 package config
 
 import (
-	"fmt"
-	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -10,20 +8,8 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// The sources of a setting.
-const (
-	fromDefault = "default"
-	fromFile    = "settings file"
-)
-
-// EffectiveSetting is a setting with the value that is in effect.
-type EffectiveSetting struct {
-	// Key is the key in the file, Value the value in effect, with secrets masked, and From the source of
-	// the value.
-	Key, Value, From string
-	// Changed is set if the value is set in the file or the environment.
-	Changed bool
-}
+// fromFile is the source of a setting in the file.
+const fromFile = "settings file"
 
 // origins maps settings to their sources. Settings with their default value are not in the map.
 type origins map[string]string
@@ -72,28 +58,4 @@ func hasPath(tree any, path []string) bool {
 		}
 	}
 	return true
-}
-
-// EffectiveSettings returns all settings with which the program was started.
-func (c *Config) EffectiveSettings() ([]EffectiveSetting, error) {
-	var all []EffectiveSetting
-	for _, s := range c.Settings() {
-		value := mapTexts(s.value, c.maskText)
-		data, err := yaml.Marshal(value.Interface())
-		if err != nil {
-			return nil, fmt.Errorf("setting %s: %w", s.Key, err)
-		}
-		e := EffectiveSetting{Key: s.Key, Value: strings.TrimSpace(string(data)), From: fromDefault}
-		if list, ok := reflect.TypeAssert[[]string](value); ok {
-			e.Value = strings.Join(list, ", ")
-		}
-		if from := c.settingOrigins[s.Key]; from != "" {
-			e.From, e.Changed = from, true
-		}
-		if e.Value == `""` || e.Value == "[]" || e.Value == "{}" || e.Value == "null" {
-			e.Value = ""
-		}
-		all = append(all, e)
-	}
-	return all, nil
 }

@@ -136,7 +136,7 @@ func (d *Handler) ConnectedServices(ctx context.Context, user string) (names []s
 	} else if has {
 		names = append(names, googleName)
 	}
-	for c, err := range oauth.Connections(ctx, d.cfg.Store, oauth.Connection{}) {
+	for c, err := range oauth.Connections(ctx, d.cfg.Store) {
 		if err != nil {
 			return nil, err
 		}

@@ -24,8 +24,7 @@ import (
 //	job/open/     messages to be answered; bounded for each chat
 //	job/done/     receipts; a week, pruned each hour
 //	finished/     an index of the receipts by their time; kept as long as the receipts
-//	tally/        sums of messages and tasks; one for each hour of 400 days, one that says up to
-//	              when, and one that says which receipts the next pruning reads
+//	sweep         which receipts the next pruning reads; one
 //	new/          notices of messages that came to another replica than their chat's; the
 //	              owner of the chat deletes them
 //	sign/         acknowledgement reactions that are shown; deleted with them
@@ -45,11 +44,8 @@ import (
 //	forgotten/    people who were forgotten; one for each, for a day
 //	session/      the current conversation; one for each chat
 //	audit/        audit entries; at most 50,000, for a year unless the settings say otherwise
-//	error/        errors of the log; at most 1,000, for 30 days
-//	errors-erased/ whose errors replicas have to drop from their memory; for three hours
 //	admin/        sessions of administrators on their pages; one record for each administrator
 //	conversation/ a line for each conversation; those of tasks are deleted after 90 days
-//	begun/        an index of the conversations by their start; one entry for each
 //	asked/        group conversations in which a user has asked something; one for each user and
 //	              conversation
 //	memory/       one for each owner, of a bounded size

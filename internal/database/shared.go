@@ -47,7 +47,7 @@ func (p Place) connect(ctx context.Context, existing bool, log *slog.Logger) (*p
 const noticePrefix = "new/"
 
 // unwatched are the prefixes of keys that each message changes, and that replicas watch rarely if at all.
-var unwatched = []string{"job/", "finished/", "tally/", "account/", "conversation/", "begun/", "asked/", "session/"}
+var unwatched = []string{"job/", "finished/", "account/", "conversation/", "asked/", "session/"}
 
 // ChannelOf returns the channel on which replicas are notified of changes of a key, or "" if they are not
 // notified. The notices of each share have a channel of their own.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 )
@@ -62,27 +63,39 @@ type Check struct {
 	Run  func(ctx context.Context) *Finding
 }
 
-// Examine runs the checks in order and prints a line for each as soon as it is done, or all findings as
-// JSON. The error names the failed checks.
-func Examine(ctx context.Context, checks []Check, redact func(string) string, asJSON bool, w io.Writer) error {
-	all, failed := []Finding{}, error(nil)
-	for _, c := range checks {
-		if ctx.Err() != nil || failed != nil {
-			break
-		}
-		limited, cancel := context.WithTimeout(ctx, Timeout)
-		f := c.Run(limited)
-		cancel()
-		if f == nil {
-			continue
-		}
-		f.Check, f.Text = c.Name, strings.ReplaceAll(strings.TrimSpace(redact(f.Text)), "\n", "; ")
-		all = append(all, *f)
-		if !asJSON {
-			_, failed = fmt.Fprintf(w, "%-4s  %-14s  %s\n", f.Status, f.Check, f.Text)
+// Run runs the checks in order, each for at most the given time, and yields their findings. It ends with ctx.
+func Run(ctx context.Context, checks []Check, timeout time.Duration, redact func(string) string) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		for _, c := range checks {
+			if ctx.Err() != nil {
+				return
+			}
+			limited, cancel := context.WithTimeout(ctx, timeout)
+			f := c.Run(limited)
+			cancel()
+			if f == nil {
+				continue
+			}
+			f.Check, f.Text = c.Name, strings.ReplaceAll(strings.TrimSpace(redact(f.Text)), "\n", "; ")
+			if !yield(*f) {
+				return
+			}
 		}
 	}
-	if asJSON && failed == nil {
+}
+
+// Examine runs the checks and prints a line for each as soon as it is done, or all findings as JSON. The error
+// names the failed checks.
+func Examine(ctx context.Context, checks []Check, redact func(string) string, asJSON bool, w io.Writer) error {
+	all, failed := []Finding{}, error(nil)
+	for f := range Run(ctx, checks, Timeout, redact) {
+		if all = append(all, f); !asJSON {
+			if _, failed = fmt.Fprintf(w, "%-4s  %-14s  %s\n", f.Status, f.Check, f.Text); failed != nil {
+				break
+			}
+		}
+	}
+	if asJSON {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		failed = encoder.Encode(all)

@@ -2,10 +2,7 @@ package hooks
 
 import (
 	"context"
-	"iter"
 	"time"
-
-	"oneclaw/storage"
 )
 
 // Hook is a webhook without its secrets.
@@ -17,23 +14,6 @@ type Hook struct {
 	Deliveries   int
 	LastDelivery time.Time
 	Outcome      string
-}
-
-// All yields the webhooks of all chats, in no particular order.
-func All(ctx context.Context, kv storage.KV) iter.Seq2[Hook, error] {
-	return func(yield func(Hook, error) bool) {
-		for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
-			var one hook
-			if err == nil {
-				if one, err = decodeHook(entry); err != nil {
-					continue // a damaged record does not hide others
-				}
-			}
-			if !yield(one.public(), err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // ByUser returns the hooks that a user, as platform:id, has made or owns.

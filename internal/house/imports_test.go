@@ -93,9 +93,7 @@ var layers = []layer{
 	{"internal/admin/signin", []string{"bridge", "bridge/audit", "bridge/chats", "bridge/queue", "internal/wording", "internal/cache", "storage", "toolgroups"}},
 	{"internal/personal", []string{"agent", "bridge", "bridge/chats", "bridge/interact", "toolgroups/memory", "bridge/queue", "bridge/conversation", "internal/wording", "internal/rescue", "internal/workspace", "storage", "toolgroups", "bridge/receipts"}},
 	{"internal/moving", []string{"bridge/access", "bridge/chats", "internal/connections", "internal/redact", "internal/sandbox", "internal/settings", "internal/wording", "storage", "storage/folder", "toolgroups/memory", "toolgroups/schedule", "toolgroups/skills"}},
-	{"internal/admin/frame", nil},
-	{"internal/admin/filled", []string{"agent", "bridge/chats", "bridge/conversation", "internal/budget", "storage", "bridge/receipts"}},
-	{"internal/admin", []string{"bridge/interact", "bridge/audit", "bridge/queue", "bridge/access", "internal/admin/frame", "storage", "toolgroups", "internal/telemetry", "agent", "bridge/chats", "bridge/conversation", "bridge/why", "internal/budget", "internal/doctor", "internal/hooks", "storage/replicas", "internal/retry", "internal/wording", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/schedule", "bridge/receipts"}},
+	{"internal/admin", []string{"bridge/interact", "bridge/audit", "bridge/queue", "bridge/access", "internal/admin/signin", "storage", "toolgroups", "internal/telemetry", "agent", "bridge/chats", "bridge/conversation", "bridge/why", "internal/budget", "internal/doctor", "internal/retry", "internal/wording", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "bridge/receipts"}},
 	{"internal/doctor/live", []string{"agent", "bridge/chats", "internal/retry", "internal/wording", "toolgroups"}},
 	{"internal/lab/scale", []string{"agent", "bridge", "bridge/access", "bridge/chats", "bridge/queue", "bridge/turn", "internal/budget", "internal/database", "storage", "storage/bolt", "storage/postgres", "storage/replicas", "toolgroups"}},
 	{"internal/lab/demo", []string{"bridge/chats", "agent", "internal/app", "internal/config", "internal/emulator/*", "internal/models", "internal/redact", "internal/retry"}},
@@ -109,7 +107,7 @@ var layers = []layer{
 
 // forTests is what the tests of every package may import besides what its line
 // names, itself, and what the packages of its line may import in turn.
-var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "internal/emulator/telegram/markup", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "internal/sandbox/sandboxtest", "bridge/*", "toolgroups/search", "internal/admin/filled"}
+var forTests = []string{"agent", "toolgroups", "bridge", "internal/emulator/*", "internal/emulator/telegram/markup", "storage/bolt", "storage/storetest", "storage/postgres", "storage/postgres/pgtest", "internal/sandbox/sandboxtest", "bridge/*", "toolgroups/search"}
 
 // clients are the libraries that stay inside one package, with the packages whose
 // tests may use them too: an emulator is tested with the client it has to satisfy.

@@ -84,7 +84,7 @@ func TestACopyHasAllThatThereIs(t *testing.T) {
 	answer := agent.Message{Role: agent.RoleAssistant, Text: "an answer", Final: true}
 	log("fake:1/1", agent.Message{Role: agent.RoleUser, Text: "alone"}, answer)
 	talk := conversation.Conversation{Owner: "fake:1", Chat: chats.Chat{Platform: "fake", ID: "1"}, Generation: 1, Title: "A talk"}
-	if err := talk.AddToLists(t.Context(), store); err != nil {
+	if err := talk.AddToList(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}
 	log("fake:g/1", agent.Message{Role: agent.RoleUser, Text: "in company", AuthorKey: "fake:1"}, answer, agent.Message{Role: agent.RoleSummary, Text: "A summary of another."}, agent.Message{Role: agent.RoleUser, Text: "of another", AuthorKey: "fake:2"}, answer)

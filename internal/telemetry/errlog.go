@@ -3,8 +3,6 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,24 +10,20 @@ import (
 )
 
 const (
-	// MaxErrors bounds the warnings and errors that are kept.
+	// MaxErrors bounds the errors that are kept.
 	MaxErrors = 200
 	// maxErrorText bounds the text of an error, in characters.
 	maxErrorText = 2000
 )
 
-// Error is a warning or an error of the log.
+// Error is an error of the log.
 type Error struct {
-	At    time.Time
-	Level slog.Level
-	// Text is the message, Cause the attribute err, Details the other attributes as name=value.
+	At time.Time
+	// Text is the message, Cause the attribute err, and Remedy what an administrator has to do about the error.
 	// Secrets are masked.
-	Text, Cause, Details string
-	// Remedy is what an administrator has to do about the error, if the log names it.
-	Remedy string `json:",omitempty"`
-	// Incident is the id shown in the chat, Job the key of the job, Chat
-	// its chat and User its user, as platform:id. Unknown ones are empty.
-	Incident, Job, Chat, User string
+	Text, Cause, Remedy string
+	// Incident is the id shown in the chat, Job the key of the job. Unknown ones are empty.
+	Incident, Job string
 }
 
 // Why returns what to do about an error, if known, and its cause.
@@ -40,48 +34,21 @@ func (e Error) Why() string {
 	return e.Remedy + " (" + e.Cause + ")"
 }
 
-// Ring keeps the last warnings and errors. It may be used concurrently. A nil Ring keeps
-// nothing; Arrived and Take must not be called on it.
+// Ring keeps the last errors of the log, in memory. It may be used concurrently. A nil Ring keeps nothing.
 type Ring struct {
-	mask    func(string) string
-	arrived chan struct{}
+	mask func(string) string
 
-	mu      sync.Mutex
-	all     []Error
-	next    int     // index of the oldest one, once there are MaxErrors
-	untaken []Error // errors not returned by Take yet, at most MaxErrors
+	mu   sync.Mutex
+	all  []Error
+	next int // index of the oldest one, once there are MaxErrors
 }
 
 // NewRing makes a ring that masks secrets in what it keeps.
 func NewRing(mask func(string) string) *Ring {
-	return &Ring{mask: mask, arrived: make(chan struct{}, 1)}
+	return &Ring{mask: mask}
 }
 
-// Arrived returns a channel that receives a value when there are errors for Take.
-func (r *Ring) Arrived() <-chan struct{} { return r.arrived }
-
-// Take returns the errors, without warnings, since the last call, the oldest first, at most the
-// last [MaxErrors].
-func (r *Ring) Take() []Error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.untaken
-	r.untaken = nil
-	return all
-}
-
-// Drop removes the warnings and errors for which theirs returns true, those of a user to be forgotten.
-func (r *Ring) Drop(theirs func(Error) bool) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = slices.DeleteFunc(slices.Concat(r.all[r.next:], r.all[:r.next]), theirs)
-	r.untaken, r.next = slices.DeleteFunc(r.untaken, theirs), 0
-}
-
-// Last returns the warnings and errors, the newest first.
+// Last returns the errors, the newest first.
 func (r *Ring) Last() []Error {
 	if r == nil {
 		return nil
@@ -96,18 +63,11 @@ func (r *Ring) Last() []Error {
 }
 
 func (r *Ring) add(one Error) {
-	for _, text := range []*string{&one.Text, &one.Cause, &one.Details, &one.Remedy, &one.Incident, &one.Job, &one.Chat, &one.User} {
+	for _, text := range []*string{&one.Text, &one.Cause, &one.Remedy, &one.Incident, &one.Job} {
 		*text = wording.Clip(r.mask(*text), maxErrorText)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one.Level >= slog.LevelError {
-		r.untaken = append(r.untaken[max(0, len(r.untaken)-MaxErrors+1):], one)
-		select {
-		case r.arrived <- struct{}{}:
-		default:
-		}
-	}
 	if len(r.all) < MaxErrors {
 		r.all = append(r.all, one)
 		return
@@ -116,7 +76,7 @@ func (r *Ring) add(one Error) {
 	r.next = (r.next + 1) % MaxErrors
 }
 
-// WrapHandler returns a handler that keeps warnings and errors, and passes everything on to inner.
+// WrapHandler returns a handler that keeps errors, and passes everything on to inner.
 func (r *Ring) WrapHandler(inner slog.Handler) slog.Handler {
 	if r == nil {
 		return inner
@@ -133,20 +93,20 @@ type errorHandler struct {
 	group string
 }
 
-// Enabled implements [slog.Handler]. Warnings and errors are kept at any log level.
+// Enabled implements [slog.Handler]. Errors are kept at any log level.
 func (h errorHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn || h.Handler.Enabled(ctx, level)
+	return level >= slog.LevelError || h.Handler.Enabled(ctx, level)
 }
 
 // Handle implements [slog.Handler].
 func (h errorHandler) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level >= slog.LevelWarn {
+	if record.Level >= slog.LevelError {
 		one := h.attrs
 		record.Attrs(func(a slog.Attr) bool {
 			h.setField(&one, a)
 			return true
 		})
-		one.At, one.Level, one.Text, one.Details = record.Time, record.Level, record.Message, strings.TrimSpace(one.Details)
+		one.At, one.Text = record.Time, record.Message
 		h.ring.add(one)
 	}
 	if !h.Handler.Enabled(ctx, record.Level) {
@@ -185,11 +145,5 @@ func (h errorHandler) setField(to *Error, a slog.Attr) {
 		to.Incident = value
 	case "job":
 		to.Job = value
-	case "chat":
-		to.Chat = value
-	case "user":
-		to.User = value
-	default:
-		to.Details += h.group + a.Key + "=" + value + " "
 	}
 }

@@ -85,15 +85,10 @@ func (g *Google) Account(ctx context.Context, user string) (email string, connec
 	return a.Email, err == nil && !a.ConsentEnded, err
 }
 
-// ConnectedUsers yields the users who have connected an account, sorted by id. It begins after the
-// given user, or with the first one if that is empty.
-func ConnectedUsers(ctx context.Context, kv storage.KV, after string) iter.Seq2[string, error] {
+// ConnectedUsers yields the users who have connected an account, sorted by id.
+func ConnectedUsers(ctx context.Context, kv storage.KV) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		r := storage.Range{Prefix: accountPrefix}
-		if after != "" {
-			r.After = accountPrefix + after
-		}
-		for entry, err := range kv.List(ctx, r) {
+		for entry, err := range kv.List(ctx, storage.Range{Prefix: accountPrefix}) {
 			if !yield(strings.TrimPrefix(entry.Key, accountPrefix), err) || err != nil {
 				return
 			}

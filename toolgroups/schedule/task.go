@@ -256,26 +256,6 @@ func (s *Schedule) tasks(ctx context.Context, prefix string) iter.Seq2[Task, err
 	}
 }
 
-// All yields the tasks of all owners, sorted by key. It begins after the given task, or with the
-// first one if that is the zero value.
-func All(ctx context.Context, kv storage.KV, after Task) iter.Seq2[Task, error] {
-	return func(yield func(Task, error) bool) {
-		r := storage.Range{Prefix: taskPrefix}
-		if after.ID != "" {
-			r.After = taskKey(after.Owner, after.ID)
-		}
-		for entry, err := range kv.List(ctx, r) {
-			var t Task
-			if err == nil && json.Unmarshal(entry.Value, &t) != nil {
-				continue // a damaged task does not hide others
-			}
-			if !yield(t, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // Tasks returns the tasks of an owner, oldest first.
 func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	var all []Task

@@ -6,7 +6,6 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -258,38 +257,6 @@ func TestSessionsEnd(t *testing.T) {
 	if entries := h.entries(); !strings.Contains(entries, "no administrator any more") || !strings.Contains(entries, "everywhere") {
 		t.Errorf("the audit has %s", entries)
 	}
-}
-
-// What an open page asks for by itself is guarded like everything else and keeps nobody signed in.
-func TestALivePageIsNoUse(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t, "", local)
-	live := func(r *http.Request) { r.Header.Set(signin.Live, "1") }
-	if script, err := os.ReadFile("../frame/assets/app.js"); err != nil || !strings.Contains(string(script), `"`+signin.Live+`"`) {
-		t.Errorf("the pages do not say that they ask by themselves: %v", err)
-	}
-	away, here := h.signedIn("telegram:1"), h.signedIn("telegram:1")
-	for range 3 {
-		h.pass(signin.IdleAge / 3)
-		here.sees(http.StatusOK, "inside", "/admin/", nil)
-		if h.now.Sub(began) < signin.IdleAge {
-			away.sees(http.StatusOK, "inside", "/admin/", nil, live)
-		}
-	}
-	away.sees(http.StatusUnauthorized, "", "/admin/", nil, live)
-	away.sees(http.StatusUnauthorized, "", "/admin/", nil)
-
-	h.pass(signin.IdleAge - time.Minute)
-	here.sees(http.StatusOK, "said=this", "/admin/people", url.Values{"csrf": {here.csrf}, "said": {"this"}}, live) // a form is a person's
-	h.pass(signin.IdleAge - time.Minute)
-	here.sees(http.StatusOK, "inside", "/admin/", nil, live)
-	here.sees(http.StatusMisdirectedRequest, "", "/admin/", nil, live, func(r *http.Request) { r.Host = "evil.example" })
-	here.sees(http.StatusForbidden, "", "/admin/people", url.Values{"csrf": {"wrong"}}, live)
-	h.browser().sees(http.StatusUnauthorized, "", "/admin/", nil, live)
-	h.admin("telegram:1", false)
-	here.sees(http.StatusUnauthorized, "", "/admin/", nil, live)
-	h.admin("telegram:1", true)
-	here.sees(http.StatusUnauthorized, "", "/admin/", nil, live)
 }
 
 // Links that do not count let nobody in: old ones, replaced ones, those of others, forged ones.

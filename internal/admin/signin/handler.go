@@ -19,9 +19,9 @@ const (
 	stylePath = "/admin/enter.css"
 )
 
-// contentSecurityPolicy restricts the pages in browsers: own scripts and content only, no frames, forms only to
-// here.
-const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
+// contentSecurityPolicy restricts the pages in browsers: own styles and images only, no scripts, no frames, forms
+// only to here.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Handler serves all addresses that begin with [Path], and /admin itself. It passes
@@ -116,8 +116,7 @@ func (svc *Service) requestSession(r *http.Request) (Session, error) {
 	if err != nil {
 		return Session{}, errInvalid
 	}
-	live := r.Method != http.MethodPost && r.Header.Get(Live) != ""
-	return svc.findSession(r.Context(), cookie.Value, !live)
+	return svc.findSession(r.Context(), cookie.Value)
 }
 
 // cookieName returns the name of the session's cookie. Browsers accept the prefixed one only from

@@ -234,9 +234,8 @@ func (svc *Service) dropLink(ctx context.Context, link string) error {
 	})
 }
 
-// findSession returns the session of a token; used reports whether the user caused
-// the request. If the user is no longer an administrator, all their sessions end.
-func (svc *Service) findSession(ctx context.Context, text string, used bool) (Session, error) {
+// findSession returns the session of a token. If the user is no longer an administrator, all their sessions end.
+func (svc *Service) findSession(ctx context.Context, text string) (Session, error) {
 	user, secret, ok := splitToken(sessionMark, text)
 	if !ok {
 		return Session{}, errInvalid
@@ -256,7 +255,7 @@ func (svc *Service) findSession(ctx context.Context, text string, used bool) (Se
 	if i < 0 {
 		return Session{}, errInvalid
 	}
-	if used && now.Sub(one.Sessions[i].Seen) >= seenPrecision {
+	if now.Sub(one.Sessions[i].Seen) >= seenPrecision {
 		one.Sessions[i].Seen = now
 		// After a conflict another request of this minute has stored it.
 		if err := svc.writeRecord(ctx, &one, ""); err != nil && !errors.Is(err, storage.ErrConflict) {

@@ -25,10 +25,6 @@ import (
 // Path begins the addresses of all pages.
 const Path = "/admin/"
 
-// Live is the header of a page's automatic updates. They are checked like all requests, but do
-// not extend a session.
-const Live = "OneClaw-Live"
-
 // Bounds of links and sessions.
 const (
 	// LinkAge is how long a link can be used.
