@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -144,7 +145,7 @@ func (p *Pages) waitsTable(ctx context.Context, r request) (table, error) {
 	}
 	for _, one := range p.People.ListPeople() {
 		if one.Standing == "asked" && len(t.Rows) < maxRows {
-			t.Rows = append(t.Rows, []cell{{Text: labelled(one.Name, one.User), Link: viewURL(peopleView, nil)}, text("being let in"), text(""), at(one.Until)})
+			t.Rows = append(t.Rows, []cell{{Text: cmp.Or(one.Name, one.User), Link: viewURL(peopleView, nil)}, text("being let in"), text(""), at(one.Until)})
 		}
 	}
 	return t, nil

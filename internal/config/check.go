@@ -39,7 +39,7 @@ func (c Config) Check() error {
 	if _, err := c.AllowPrivate(); err != nil {
 		return err
 	}
-	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles, c.checkWebSearch, c.Model.Validate, c.Images.Validate, c.Speech.Validate} {
+	for _, check := range []func() error{c.checkAddresses, c.checkNumbers, c.checkChoices, c.checkPlatforms, c.checkApprovals, c.CheckFiles, c.checkWebSearch, c.Model.Validate} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"net/http"
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
 	"oneclaw/agent/provider"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/redact"
-	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
 )
 
@@ -35,57 +31,23 @@ type ImageSettings struct {
 // ImageQualities returns the possible values of [ImageSettings].Quality.
 func ImageQualities() []string { return []string{"", "low", "medium", "high", "xhigh", "max", "auto"} }
 
-// Validate returns an error for the first invalid setting.
-func (s ImageSettings) Validate() error {
-	if s.Model == "" && s.BaseURL != "" {
-		return errors.New("setting images.base_url (ONECLAW_IMAGES_BASE_URL) names a server, and images.model (ONECLAW_IMAGES_MODEL) no model there")
-	}
-	return nil
-}
-
-// ImageConfig configures an [ImageMaker].
-type ImageConfig struct {
-	Settings ImageSettings
-	// BaseURL and APIKey are those of the program's own model.
-	BaseURL, APIKey string
-	// HTTPClient sends the requests.
-	HTTPClient *http.Client
-	Ledger     *budget.Ledger
-	// Payer returns the payer of a call.
-	Payer  func(scope toolgroups.Scope) budget.Payer
-	Logger *slog.Logger
-}
-
 // ImageMaker makes pictures, each of which is paid before it is made. It implements images.Maker.
 type ImageMaker struct {
-	cfg    ImageConfig
-	client *openai.Client
+	*media
+
+	settings ImageSettings
 }
 
 // NewImageMaker returns a maker, or nil if no model is set. It sends no requests.
-func NewImageMaker(cfg ImageConfig) (*ImageMaker, error) {
-	s := &cfg.Settings
-	if err := s.Validate(); err != nil || s.Model == "" {
+func NewImageMaker(s ImageSettings, cfg MediaConfig) (*ImageMaker, error) {
+	m, err := cfg.open("images", s.Model, s.BaseURL, s.APIKey)
+	if err != nil || m == nil {
 		return nil, err
 	}
-	s.BaseURL, s.APIKey = serverOr(s.BaseURL, s.APIKey, cfg.BaseURL, cfg.APIKey)
-	if isOpenAI(s.BaseURL) {
+	if m.atOpenAI {
 		s.Quality = cmp.Or(s.Quality, "medium")
 	}
-	client, err := openai.New(openai.Config{BaseURL: s.BaseURL, APIKey: string(s.APIKey), Model: s.Model, HTTPClient: cfg.HTTPClient, Logger: cfg.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("setting images: %w", err)
-	}
-	return &ImageMaker{cfg, client}, nil
-}
-
-// serverOr returns the address and the key of a server. An empty address means the program's own, whose
-// key no other server gets.
-func serverOr(address string, key redact.Secret, ownAddress, ownKey string) (string, redact.Secret) {
-	if address == "" || address == ownAddress {
-		return ownAddress, cmp.Or(key, redact.Secret(ownKey))
-	}
-	return address, key
+	return &ImageMaker{m, s}, nil
 }
 
 // Error codes of failures to make a picture.
@@ -110,51 +72,45 @@ const (
 
 // expected returns the expected usage of a call.
 func (m *ImageMaker) expected(prompt, size string, source []byte) budget.Usage {
-	t := budget.Tokens{Input: int64(len(prompt)/4 + 1), Output: cmp.Or(imageTokens[m.cfg.Settings.Quality], maxImageTokens)}
+	t := budget.Tokens{Input: int64(len(prompt)/4 + 1), Output: cmp.Or(imageTokens[m.settings.Quality], maxImageTokens)}
 	if size != squareImage {
 		t.Output += t.Output / 2
 	}
 	if source != nil {
 		t.Input += sourceTokens
 	}
-	return m.usage(t)
+	return m.priced(t)
 }
 
-// usage returns the usage of a call that took the given tokens.
-func (m *ImageMaker) usage(t budget.Tokens) budget.Usage {
-	u := m.cfg.Ledger.UsageOf(string(settings.TypeOpenAI), m.cfg.Settings.Model, t)
-	if m.cfg.Settings.USD > 0 {
-		u.Money, u.Unpriced = budget.Dollars(m.cfg.Settings.USD), 0
+// priced returns the usage of a call that took the given tokens, at the price of the settings.
+func (m *ImageMaker) priced(t budget.Tokens) budget.Usage {
+	u := m.usage(t)
+	if m.settings.USD > 0 {
+		u.Money, u.Unpriced = budget.Dollars(m.settings.USD), 0
 	}
 	return u
 }
 
-// MakeImage implements images.Maker. It pays first. The payment is returned only if the server certainly
-// made no picture. Otherwise it stays, corrected to the usage that the server reports with a picture.
-func (m *ImageMaker) MakeImage(ctx context.Context, scope toolgroups.Scope, prompt, size string, source []byte) ([]byte, error) {
-	expected := m.expected(prompt, size, source)
-	settle, err := m.cfg.Ledger.Prepay(ctx, m.cfg.Payer(scope), m.cfg.Settings.Model, expected)
+// MakeImage implements images.Maker. It pays first.
+func (m *ImageMaker) MakeImage(ctx context.Context, scope toolgroups.Scope, prompt, size string, source []byte) (picture []byte, err error) {
+	err = m.pay(ctx, scope, m.expected(prompt, size, source), func() (*budget.Usage, error) {
+		made, used, err := m.client.CreateImage(ctx, openai.ImageRequest{Prompt: prompt, Size: size, Quality: m.settings.Quality, Source: source})
+		if err != nil {
+			m.Logger.Warn("no picture was made", "model", m.model, "err", err)
+		}
+		if picture = made; used.Output == 0 {
+			return nil, err
+		}
+		paid := m.priced(budget.Tokens{Input: int64(used.Input), Output: int64(used.Output)})
+		return &paid, err
+	})
+	if failure, ok := errors.AsType[*openai.OnceError](err); ok {
+		return nil, imageError(failure)
+	}
 	if refusal, ok := errors.AsType[*agent.ModelError](err); ok {
 		return nil, toolgroups.Errorf(codeNoBudget, "No picture was made: %s Tell the user so.", refusal.Notice)
 	}
-	if err != nil {
-		return nil, err
-	}
-	picture, used, err := m.client.CreateImage(ctx, openai.ImageRequest{Prompt: prompt, Size: size, Quality: m.cfg.Settings.Quality, Source: source})
-	failure, failed := errors.AsType[*openai.OnceError](err)
-	switch {
-	case failed && !failure.Unknown:
-		settle(budget.Usage{})
-	case err == nil && used.Output > 0:
-		settle(m.usage(budget.Tokens{Input: int64(used.Input), Output: int64(used.Output)}))
-	}
-	if err != nil {
-		m.cfg.Logger.Warn("no picture was made", "model", m.cfg.Settings.Model, "err", err)
-	}
-	switch {
-	case failed:
-		return nil, imageError(failure)
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, unknownError(errors.New("the server took too long"))
 	}
 	return picture, err

@@ -71,8 +71,8 @@ func newStudio(t *testing.T, address string, images models.ImageSettings, limits
 	if images.Model == "" {
 		images.Model = openai.ImageModel
 	}
-	s.ImageMaker, err = models.NewImageMaker(models.ImageConfig{
-		Settings: images, BaseURL: address, APIKey: "k", HTTPClient: &http.Client{Transport: transport}, Ledger: s.ledger,
+	s.ImageMaker, err = models.NewImageMaker(images, models.MediaConfig{
+		BaseURL: address, APIKey: "k", HTTPClient: &http.Client{Transport: transport}, Ledger: s.ledger,
 		Payer: func(toolgroups.Scope) budget.Payer { return ann() }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -253,7 +253,7 @@ func TestImageSettings(t *testing.T) {
 		{models.ImageSettings{BaseURL: other}, false, "images.model"},
 		{models.ImageSettings{BaseURL: "no address", Model: "flux"}, false, "images"},
 	} {
-		m, err := models.NewImageMaker(models.ImageConfig{Settings: c.settings, BaseURL: own, APIKey: "k"})
+		m, err := models.NewImageMaker(c.settings, models.MediaConfig{BaseURL: own, APIKey: "k"})
 		if (m != nil) != c.draws || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v: %v, %v", c.settings, m, err)
 		}
@@ -348,7 +348,7 @@ func TestWhenAnswersAreSpoken(t *testing.T) {
 			}
 		}
 	}
-	if _, err := models.NewSpeaker(models.SpeechConfig{Settings: models.SpeechSettings{BaseURL: "http://127.0.0.1:9"}}); err == nil || !strings.Contains(err.Error(), "speech.model") {
+	if _, err := models.NewSpeaker(models.SpeechSettings{BaseURL: "http://127.0.0.1:9"}, models.MediaConfig{}, settings.Chats{}); err == nil || !strings.Contains(err.Error(), "speech.model") {
 		t.Errorf("an address without a model: %v", err)
 	}
 }
@@ -368,10 +368,10 @@ func (s *studio) voice(t *testing.T, choice string, heard bool) func(context.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	speaker, err := models.NewSpeaker(models.SpeechConfig{
-		Settings: models.SpeechSettings{Model: openai.SpeechModel}, BaseURL: s.address, APIKey: "k", HTTPClient: http.DefaultClient, Ledger: s.ledger,
-		Payer: func(toolgroups.Scope) budget.Payer { return ann() }, Chats: stored.Chats, Logger: slog.New(slog.DiscardHandler),
-	})
+	speaker, err := models.NewSpeaker(models.SpeechSettings{Model: openai.SpeechModel}, models.MediaConfig{
+		BaseURL: s.address, APIKey: "k", HTTPClient: http.DefaultClient, Ledger: s.ledger,
+		Payer: func(toolgroups.Scope) budget.Payer { return ann() }, Logger: slog.New(slog.DiscardHandler),
+	}, stored.Chats)
 	if err != nil {
 		t.Fatal(err)
 	}

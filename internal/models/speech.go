@@ -3,15 +3,11 @@ package models
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode"
 
-	"oneclaw/agent/openai"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/internal/budget"
@@ -34,59 +30,31 @@ type SpeechSettings struct {
 // DefaultVoice is a voice of all of OpenAI's models.
 const DefaultVoice = "alloy"
 
-// Validate returns an error for the first invalid setting.
-func (s SpeechSettings) Validate() error {
-	if s.Model == "" && s.BaseURL != "" {
-		return errors.New("setting speech.base_url (ONECLAW_SPEECH_BASE_URL) names a server, and speech.model (ONECLAW_SPEECH_MODEL) no model there")
-	}
-	return nil
-}
-
-// SpeechConfig configures a [Speaker].
-type SpeechConfig struct {
-	Settings SpeechSettings
-	// BaseURL and APIKey are those of the program's own model.
-	BaseURL, APIKey string
-	// HTTPClient sends the requests.
-	HTTPClient *http.Client
-	Ledger     *budget.Ledger
-	// Payer returns the payer of a call.
-	Payer func(scope toolgroups.Scope) budget.Payer
-	// Chats stores the choice of each chat: on, off or auto.
-	Chats  settings.Chats
-	Logger *slog.Logger
-}
-
 // Speaker speaks answers, each of which is paid before it is spoken. Each chat decides whether its answers
 // are spoken.
 type Speaker struct {
-	cfg    SpeechConfig
-	client *openai.Client // nil if no model is set
+	*media // nil if no model is set
+
+	voice string
+	chats settings.Chats
+	log   *slog.Logger
 }
 
-// NewSpeaker returns a speaker, which speaks nothing if no model is set. It sends no requests.
-func NewSpeaker(cfg SpeechConfig) (*Speaker, error) {
-	s := &cfg.Settings
-	if err := s.Validate(); err != nil || s.Model == "" {
-		return &Speaker{cfg: cfg}, err
-	}
-	s.BaseURL, s.APIKey = serverOr(s.BaseURL, s.APIKey, cfg.BaseURL, cfg.APIKey)
-	s.Voice = cmp.Or(s.Voice, DefaultVoice)
-	client, err := openai.New(openai.Config{BaseURL: s.BaseURL, APIKey: string(s.APIKey), Model: s.Model, HTTPClient: cfg.HTTPClient, Logger: cfg.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("setting speech: %w", err)
-	}
-	return &Speaker{cfg, client}, nil
+// NewSpeaker returns a speaker, which speaks nothing if no model is set. It sends no requests. choices has the
+// choice of each chat: on, off or auto.
+func NewSpeaker(s SpeechSettings, cfg MediaConfig, choices settings.Chats) (*Speaker, error) {
+	m, err := cfg.open("speech", s.Model, s.BaseURL, s.APIKey)
+	return &Speaker{m, cmp.Or(s.Voice, DefaultVoice), choices, cfg.Logger}, err
 }
 
 // SpeechFor implements turn.Settings.SpeechFor.
 func (s *Speaker) SpeechFor(ctx context.Context, scope toolgroups.Scope, heard bool) func(ctx context.Context, text, format string) ([]byte, error) {
-	if s.client == nil {
+	if s.media == nil {
 		return nil
 	}
 	choice, err := s.choice(ctx, scope.Chat)
 	if err != nil {
-		s.cfg.Logger.Warn("an answer is not spoken, because the choice of the chat cannot be read", "chat", scope.Chat, "err", err)
+		s.log.Warn("an answer is not spoken, because the choice of the chat cannot be read", "chat", scope.Chat, "err", err)
 		return nil
 	}
 	if choice == settings.VoiceOff || choice == settings.VoiceAuto && !heard {
@@ -99,9 +67,9 @@ func (s *Speaker) SpeechFor(ctx context.Context, scope toolgroups.Scope, heard b
 
 // choice returns what is spoken in a chat. A thread without a choice of its own has that of its chat.
 func (s *Speaker) choice(ctx context.Context, chat string) (string, error) {
-	own, err := s.cfg.Chats.Get(ctx, chat)
+	own, err := s.chats.Get(ctx, chat)
 	if at, invalid := chats.ParseChat(chat); err == nil && invalid == nil && own.Voice == "" && at.Thread != "" {
-		own, err = s.cfg.Chats.Get(ctx, at.WithoutThread().String())
+		own, err = s.chats.Get(ctx, at.WithoutThread().String())
 	}
 	return cmp.Or(own.Voice, settings.VoiceAuto), err
 }
@@ -122,17 +90,12 @@ func speechTokens(text string) budget.Tokens {
 	return budget.Tokens{Input: int64(tokens), Output: int64(20*seconds) + 1}
 }
 
-// speak speaks a text. It pays first. The payment is returned only if the server certainly made nothing.
-func (s *Speaker) speak(ctx context.Context, scope toolgroups.Scope, text, format string) ([]byte, error) {
-	expected := s.cfg.Ledger.UsageOf(string(settings.TypeOpenAI), s.cfg.Settings.Model, speechTokens(text))
-	settle, err := s.cfg.Ledger.Prepay(ctx, s.cfg.Payer(scope), s.cfg.Settings.Model, expected)
-	if err != nil {
+// speak speaks a text. It pays first.
+func (s *Speaker) speak(ctx context.Context, scope toolgroups.Scope, text, format string) (sound []byte, err error) {
+	err = s.pay(ctx, scope, s.usage(speechTokens(text)), func() (_ *budget.Usage, err error) {
+		sound, err = s.client.CreateSpeech(ctx, text, s.voice, format)
 		return nil, err
-	}
-	sound, err := s.client.CreateSpeech(ctx, text, s.cfg.Settings.Voice, format)
-	if failure, ok := errors.AsType[*openai.OnceError](err); ok && !failure.Unknown {
-		settle(budget.Usage{})
-	}
+	})
 	return sound, err
 }
 
@@ -140,12 +103,12 @@ func (s *Speaker) speak(ctx context.Context, scope toolgroups.Scope, text, forma
 func (s *Speaker) Commands() []bridge.Command {
 	return []bridge.Command{{
 		CommandInfo: chats.CommandInfo{Name: "voice", Description: "Whether I also speak my answers: on, off or auto"},
-		Hidden:      s.client == nil, Run: s.voiceCommand,
+		Hidden:      s.media == nil, Run: s.voiceCommand,
 	}}
 }
 
 func (s *Speaker) voiceCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
-	if s.client == nil {
+	if s.media == nil {
 		if call.Role >= toolgroups.RoleAdmin {
 			return "I can't speak yet. Set `speech.model`, for example to `gpt-4o-mini-tts`, and I can.", nil
 		}
@@ -174,7 +137,7 @@ func (s *Speaker) voiceCommand(ctx context.Context, call bridge.CommandCall) (st
 	if at, err := chats.ParseChat(chat); err == nil && call.BeginsThread {
 		chat = at.WithoutThread().String() // on Slack each conversation is a thread
 	}
-	if err := s.cfg.Chats.SetVoice(ctx, chat, wanted); err != nil {
+	if err := s.chats.SetVoice(ctx, chat, wanted); err != nil {
 		return refusalText(err)
 	}
 	return texts[wanted], nil

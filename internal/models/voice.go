@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"time"
 
 	"oneclaw/agent"
@@ -48,53 +46,31 @@ const (
 	bytesPerSecond = 4000
 )
 
-// TranscriberConfig configures a [Transcriber].
-type TranscriberConfig struct {
-	Settings VoiceSettings
-	// BaseURL and APIKey are those of the program's own model.
-	BaseURL, APIKey string
-	// HTTPClient sends the requests.
-	HTTPClient *http.Client
-	// Charge returns a model that charges its calls to the user who sent the recording.
-	Charge func(scope toolgroups.Scope, model agent.Model, name string) agent.Model
-	Logger *slog.Logger
-}
-
 // Transcriber transcribes recordings.
 type Transcriber struct {
-	cfg    TranscriberConfig
-	client *openai.Client
+	*media
+
+	maxLength time.Duration
+	charge    func(scope toolgroups.Scope, model agent.Model, name string) agent.Model
 }
 
-// NewTranscriber returns a transcriber, or nil if no model is set. It sends no requests.
-func NewTranscriber(cfg TranscriberConfig) (*Transcriber, error) {
-	s := &cfg.Settings
+// NewTranscriber returns a transcriber, or nil if no model is set. It sends no requests. charge returns a model
+// that charges its calls to the user who sent the recording.
+func NewTranscriber(s VoiceSettings, cfg MediaConfig, charge func(scope toolgroups.Scope, model agent.Model, name string) agent.Model) (*Transcriber, error) {
 	if s.MaxLength < 0 {
 		return nil, errors.New("setting voice.max_length (ONECLAW_VOICE_MAX_LENGTH) is negative")
 	}
-	s.MaxLength = cmp.Or(s.MaxLength, DefaultVoiceLength)
-	own := s.BaseURL == "" || s.BaseURL == cfg.BaseURL
-	s.BaseURL, s.APIKey = serverOr(s.BaseURL, s.APIKey, cfg.BaseURL, cfg.APIKey)
-	if s.Model == "" && isOpenAI(s.BaseURL) {
+	if s.Model == "" && isOpenAI(cmp.Or(s.BaseURL, cfg.BaseURL)) {
 		s.Model = DefaultVoiceModel
 	}
-	if s.Model == "" && !own {
-		return nil, errors.New("setting voice.base_url (ONECLAW_VOICE_BASE_URL) names a server, and voice.model (ONECLAW_VOICE_MODEL) no model there")
-	}
-	if s.Model == "" || s.Model == VoiceOff {
+	if s.Model == VoiceOff {
 		return nil, nil
 	}
-	client, err := openai.New(openai.Config{BaseURL: s.BaseURL, APIKey: string(s.APIKey), Model: s.Model, HTTPClient: cfg.HTTPClient, Logger: cfg.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("setting voice: %w", err)
+	m, err := cfg.open("voice", s.Model, s.BaseURL, s.APIKey)
+	if err != nil || m == nil {
+		return nil, err
 	}
-	return &Transcriber{cfg, client}, nil
-}
-
-// isOpenAI reports whether an address is OpenAI's.
-func isOpenAI(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && u.Hostname() == "api.openai.com"
+	return &Transcriber{m, cmp.Or(s.MaxLength, DefaultVoiceLength), charge}, nil
 }
 
 // Transcribe implements turn.Settings.Transcribe. It may be called on a nil Transcriber.
@@ -102,8 +78,8 @@ func (l *Transcriber) Transcribe(ctx context.Context, scope toolgroups.Scope, r 
 	switch {
 	case l == nil:
 		return "", &turn.TranscriptionError{NotConfigured: true}
-	case r.Length > l.cfg.Settings.MaxLength:
-		return "", &turn.TranscriptionError{Reason: fmt.Sprintf("is longer than the %v that I listen to", formatMinutes(l.cfg.Settings.MaxLength))}
+	case r.Length > l.maxLength:
+		return "", &turn.TranscriptionError{Reason: fmt.Sprintf("is longer than the %v that I listen to", formatMinutes(l.maxLength))}
 	case r.Size > maxRecordingBytes:
 		return "", &turn.TranscriptionError{Reason: fmt.Sprintf("is larger than the %d MB that I listen to", maxRecordingBytes>>20)}
 	}
@@ -118,9 +94,9 @@ func (l *Transcriber) Transcribe(ctx context.Context, scope toolgroups.Scope, r 
 	length := cmp.Or(r.Length, time.Duration(len(sound))*time.Second/bytesPerSecond)
 	s := &audioModel{client: l.client, name: name, sound: sound, tokens: int(math.Ceil(length.Seconds() * tokensPerSecond))}
 	// The estimate of a request counts ToolTokens.
-	reply, err := l.cfg.Charge(scope, s, l.cfg.Settings.Model).Complete(ctx, agent.Request{ToolTokens: s.tokens}, nil)
+	reply, err := l.charge(scope, s, l.model).Complete(ctx, agent.Request{ToolTokens: s.tokens}, nil)
 	if err != nil {
-		l.cfg.Logger.Warn("cannot transcribe a recording", "model", l.cfg.Settings.Model, "err", err)
+		l.Logger.Warn("cannot transcribe a recording", "model", l.model, "err", err)
 	}
 	return reply.Text, userError(err)
 }

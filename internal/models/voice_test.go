@@ -22,23 +22,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func listener(t *testing.T, cfg models.TranscriberConfig) (*models.Transcriber, *openai.Server) {
+// free charges nothing.
+func free(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m }
+
+func listener(t *testing.T, s models.VoiceSettings, charge func(toolgroups.Scope, agent.Model, string) agent.Model) (*models.Transcriber, *openai.Server) {
 	t.Helper()
 	server, err := openai.New(openai.Config{Key: "k", Models: []string{"ears"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	if cfg.BaseURL, err = server.Start(t.Context()); err != nil {
+	address, err := server.Start(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	cfg.APIKey, cfg.HTTPClient, cfg.Logger = "k", &http.Client{Transport: transport}, slog.New(slog.DiscardHandler)
-	if cfg.Charge == nil {
-		cfg.Charge = func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m }
-	}
-	l, err := models.NewTranscriber(cfg)
+	l, err := models.NewTranscriber(s, models.MediaConfig{BaseURL: address, APIKey: "k", HTTPClient: &http.Client{Transport: transport}, Logger: slog.New(slog.DiscardHandler)}, charge)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +51,11 @@ func recording(sound []byte) turn.Recording {
 
 func TestRecordingsAreWrittenDown(t *testing.T) {
 	charged := 0
-	l, _ := listener(t, models.TranscriberConfig{
-		Settings: models.VoiceSettings{Model: "ears"},
-		Charge: func(scope toolgroups.Scope, m agent.Model, name string) agent.Model {
-			if scope.User != "ann" || name != "ears" {
-				t.Errorf("%+v, %s", scope, name)
-			}
-			return counted{m, &charged}
-		},
+	l, _ := listener(t, models.VoiceSettings{Model: "ears"}, func(scope toolgroups.Scope, m agent.Model, name string) agent.Model {
+		if scope.User != "ann" || name != "ears" {
+			t.Errorf("%+v, %s", scope, name)
+		}
+		return counted{m, &charged}
 	})
 	text, err := l.Transcribe(t.Context(), toolgroups.Scope{User: "ann"}, recording(openai.Speech("Buy milk, é")))
 	if text != "Buy milk, é" || err != nil || charged != 30 {
@@ -69,7 +66,7 @@ func TestRecordingsAreWrittenDown(t *testing.T) {
 // What a recording costs is in the accounts of who sent it, and not as tokens of tools.
 func TestARecordingIsNoTool(t *testing.T) {
 	w := newWorld(t, models.OwnModel{Name: "any"})
-	l, _ := listener(t, models.TranscriberConfig{Settings: models.VoiceSettings{Model: "ears"}, Charge: w.Charge})
+	l, _ := listener(t, models.VoiceSettings{Model: "ears"}, w.Charge)
 	scope := toolgroups.Scope{User: "telegram:1", Chat: "telegram:1"}
 	if _, err := l.Transcribe(t.Context(), scope, recording(openai.Speech("Buy milk"))); err != nil {
 		t.Fatal(err)
@@ -91,14 +88,11 @@ func (c counted) Complete(ctx context.Context, req agent.Request, onDelta func(a
 }
 
 func TestWhatIsNotHeardIsSaid(t *testing.T) {
-	l, server := listener(t, models.TranscriberConfig{Settings: models.VoiceSettings{Model: "ears", MaxLength: time.Minute}})
+	l, server := listener(t, models.VoiceSettings{Model: "ears", MaxLength: time.Minute}, free)
 	long, large := recording(openai.Speech("x")), recording(openai.Speech("x"))
 	long.Length, large.Size = 61*time.Second, 26<<20
-	broke, _ := listener(t, models.TranscriberConfig{
-		Settings: models.VoiceSettings{Model: "ears"},
-		Charge:   func(toolgroups.Scope, agent.Model, string) agent.Model { return noBudget{} },
-	})
-	off, _ := listener(t, models.TranscriberConfig{Settings: models.VoiceSettings{Model: models.VoiceOff}})
+	broke, _ := listener(t, models.VoiceSettings{Model: "ears"}, func(toolgroups.Scope, agent.Model, string) agent.Model { return noBudget{} })
+	off, _ := listener(t, models.VoiceSettings{Model: models.VoiceOff}, free)
 	for name, c := range map[string]struct {
 		l    *models.Transcriber
 		r    turn.Recording
@@ -139,10 +133,8 @@ func TestAWrongKeyIsNoDamagedRecording(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	var used agent.Usage
-	l, err := models.NewTranscriber(models.TranscriberConfig{
-		Settings: models.VoiceSettings{BaseURL: base, APIKey: "k", Model: "ears"}, HTTPClient: &http.Client{Transport: transport}, Logger: slog.New(slog.DiscardHandler),
-		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },
-	})
+	l, err := models.NewTranscriber(models.VoiceSettings{BaseURL: base, APIKey: "k", Model: "ears"}, models.MediaConfig{HTTPClient: &http.Client{Transport: transport}, Logger: slog.New(slog.DiscardHandler)},
+		func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,17 +168,14 @@ func TestVoiceSettings(t *testing.T) {
 		{own, models.VoiceSettings{BaseURL: "no address", Model: "whisper"}, false, "voice"},
 		{own, models.VoiceSettings{MaxLength: -1}, false, "voice.max_length"},
 	} {
-		l, err := models.NewTranscriber(models.TranscriberConfig{Settings: c.settings, BaseURL: c.own, APIKey: "k"})
+		l, err := models.NewTranscriber(c.settings, models.MediaConfig{BaseURL: c.own, APIKey: "k"}, free)
 		if (l != nil) != c.hears || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v at %s: %v, %v", c.settings, c.own, l, err)
 		}
 	}
 	got := ""
 	web := &http.Client{Transport: answers(func(r *http.Request) { got = r.Header.Get("Authorization") })}
-	l, err := models.NewTranscriber(models.TranscriberConfig{
-		Settings: models.VoiceSettings{BaseURL: other, Model: "whisper"}, BaseURL: own, APIKey: "secret", HTTPClient: web, Logger: slog.New(slog.DiscardHandler),
-		Charge: func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return m },
-	})
+	l, err := models.NewTranscriber(models.VoiceSettings{BaseURL: other, Model: "whisper"}, models.MediaConfig{BaseURL: own, APIKey: "secret", HTTPClient: web, Logger: slog.New(slog.DiscardHandler)}, free)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,11 +200,10 @@ func TestARecordingIsChargedAsItWasHeard(t *testing.T) {
 		`null`: 30,
 	} {
 		var used agent.Usage
-		l, err := models.NewTranscriber(models.TranscriberConfig{
-			Settings: models.VoiceSettings{Model: "ears"}, BaseURL: "http://ears.example/v1", Logger: slog.New(slog.DiscardHandler),
+		l, err := models.NewTranscriber(models.VoiceSettings{Model: "ears"}, models.MediaConfig{
+			BaseURL: "http://ears.example/v1", Logger: slog.New(slog.DiscardHandler),
 			HTTPClient: &http.Client{Transport: says(`{"text":"a long story","usage":` + usage + `}`)},
-			Charge:     func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} },
-		})
+		}, func(_ toolgroups.Scope, m agent.Model, _ string) agent.Model { return noting{m, &used} })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 
 // TasksOf returns the tasks that a user has created or owns.
 func (s *Schedule) TasksOf(ctx context.Context, user string) (tasks []Task, err error) {
-	for t, err := range All(ctx, s.cfg.Store, Task{}) {
+	for t, err := range s.tasks(ctx, taskPrefix) {
 		if err != nil {
 			return nil, err
 		}

@@ -316,7 +316,7 @@ func (a *Accounts) revokeUnused(ctx context.Context, s Server, user string, unus
 // reaches the authorization servers of servers that have been removed.
 func (a *Accounts) PruneSignIns(ctx context.Context, client *http.Client) error {
 	var all error
-	for c, err := range listConnections(ctx, a.cfg.KV, storage.Range{Prefix: pendingPrefix}) {
+	for c, err := range listConnections(ctx, a.cfg.KV, pendingPrefix) {
 		if err != nil {
 			return errors.Join(all, fmt.Errorf("list the sign-ins: %w", err))
 		}
