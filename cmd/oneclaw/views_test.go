@@ -58,7 +58,7 @@ func TestAdminPage(t *testing.T) {
 	press(t, ctx, "tbody a", "")
 	onPage(t, ctx, "Message of")
 	looksRight(t, ctx, axe, "message")
-	waitFor(t, ctx, `document.body.innerText.includes("load_tools") && !document.body.innerText.includes("document about")`)
+	waitFor(t, ctx, `document.body.innerText.includes("pdf_info (done") && !document.body.innerText.includes("document about")`)
 	press(t, ctx, "main form button", "Read this conversation")
 	waitFor(t, ctx, `document.querySelector("blockquote")?.innerText.startsWith("What is this document about?")`)
 	looksRight(t, ctx, axe, "texts")
