@@ -381,6 +381,48 @@ func TestForgetWaitsForNoLaterMessage(t *testing.T) {
 	}
 }
 
+// What a person asks while the bot forgets them is answered, perhaps with what is not erased yet, and goes, too.
+func TestForgetTakesAwayWhatIsAskedMeanwhile(t *testing.T) {
+	for _, chat := range []string{"1", "g"} {
+		t.Run(chat, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *harness
+				said := func(id, text string) chats.Message {
+					m := direct(id, text)
+					m.Chat.ID, m.Direct = chat, chat == "1"
+					return m
+				}
+				asked := false
+				r = newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+					return func(yield func(agent.Message, error) bool) {
+						if len(turn.History) > 1 {
+							linger(20 * time.Second)
+						}
+						yield(agent.Message{Role: agent.RoleAssistant, Text: "You said: " + turn.History[0].Text, Final: true}, nil)
+					}
+				}, func(cfg *bridge.Config) {
+					cfg.Hooks.Forget = func(context.Context, string, chats.Chat) error {
+						if !asked {
+							asked = true
+							r.accept(said("2", "What did I say?"))
+							linger(time.Second)
+						}
+						return nil
+					}
+				})
+				r.accept(said("1", "secret"))
+				r.platform.wait(t, 1)
+				r.forget(t)
+				pass(t, 120)
+				if got := r.platform.texts(); len(got) != 4 || got[3] != gone {
+					t.Errorf("there stands %q", got)
+				}
+				r.wantNoSecrets()
+			})
+		})
+	}
+}
+
 // lateStore tells only after a while that it has stored a certain message.
 type lateStore struct{ storage.Store }
 

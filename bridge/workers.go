@@ -517,3 +517,7 @@ func (w *forgetWorker) newData() (args, work any) { return nil, new(outbox.Erasu
 func (w *forgetWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	return w.eraser.Forget(ctx, j)
 }
+
+func (w *forgetWorker) finish(ctx context.Context, j *queue.Run) error {
+	return w.eraser.Finish(ctx, j)
+}

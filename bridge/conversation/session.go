@@ -103,7 +103,7 @@ func SessionOf(ctx context.Context, kv storage.KV, j *queue.Job) (Session, error
 	if isTask {
 		s = Session{Chat: j.Origin(), Task: j.Message.ID}
 	}
-	if _, f := DecodeForgotten(known[sender]); f.Has(j.Message, j.Seq) {
+	if _, f := DecodeForgotten(known[sender]); f.Ends(j.Message, j.Seq) {
 		return s, ErrStopped
 	}
 	entry, stored := known[key]

@@ -4,18 +4,18 @@
 // # Forgetting
 //
 // From the moment at which the bot says that it has forgotten a person, no reply, page, export, prompt or
-// replica shows what the person wrote before they confirmed /forget, and nothing of it is left on disk but
-// what docs/privacy.md calls kept. This holds also if processes are killed or paused at any step. What others
-// asked stays, with the answers that they got before that moment, even if these quote the person.
+// replica shows what the person wrote before, and nothing of it is left on disk but what docs/privacy.md
+// calls kept. This holds also if processes are killed or paused at any step. What others asked stays, with
+// the answers that they got before that moment, even if these quote the person.
 //
-// The confirmation is a job, and its number divides what the person wrote before from what they write later.
-// The job writes it once, into a record that all replicas watch ([conversation.Forgotten]). From then on no
-// turn of what came before begins, because the record is read together with the session, and each replica
-// ends those that run or wait. When their jobs are closed, nothing writes for the person any more: that is how
-// the replicas acknowledge. Then the job erases, last what the rest is found by, so that it can be repeated
-// after a crash, and reports. Conversations that were copied into the memory of a replica are read again,
-// because an erased one gets longer. A day later a sweep looks once more for what a paused replica has added,
-// and removes the record.
+// The confirmation of /forget is a job. It writes its number into a record that all replicas watch
+// ([conversation.Forgotten]). From then on no turn with a lower number begins, because the record is read
+// together with the session, and each replica ends those that run or wait. When their jobs are closed, which is
+// how the replicas acknowledge, nothing writes any more that was begun before. Then the job erases. Meanwhile
+// the person may have written more, and the bot have answered with what was not erased yet: the job waits for
+// these answers, erases again, and reports. It deletes last what the rest is found by, so that it can be
+// repeated after a crash. An erased conversation gets longer, so a replica that has a copy of it reads it
+// again. A day later a sweep looks once more for what a paused replica has added, and removes the record.
 package privacy
 
 import (
@@ -135,43 +135,78 @@ func (d *Eraser) HandlePress(ctx context.Context, press interact.Press) (interac
 	return interact.Result{Text: "I am forgetting you.", Close: true}, d.cfg.Insert(ctx, press.Message(KindForget, press.Token, d.cfg.Now()))
 }
 
-// Forget runs the job of a confirmed /forget. It is idempotent, and deletes last what the rest is found by.
+// Forget runs the job of a confirmed /forget.
 func (d *Eraser) Forget(ctx context.Context, j *queue.Run) (string, error) {
-	by := j.Message.SenderID()
 	if err := j.Author(d.cfg.Store).Record(ctx, ForgetCommand, ""); err != nil {
 		return "", err
 	}
-	f := conversation.Forgotten{Seq: j.Seq, At: d.cfg.Now()}
-	if _, err := queue.Write(ctx, d.cfg.Store, conversation.ForgottenPrefix+by, f, storage.Any); err != nil {
-		return "", err
+	for range 2 {
+		now, err := d.save(ctx, j, false)
+		if err == nil {
+			err = d.erase(ctx, j, now)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	if err := d.awaitEnd(ctx, j, f); err != nil {
-		return "", err
+	return goneText, nil
+}
+
+// Finish records that the job of a confirmed /forget has ended, also if it was given up.
+func (d *Eraser) Finish(ctx context.Context, j *queue.Run) error {
+	_, err := d.save(ctx, j, true)
+	return err
+}
+
+// save writes the record of the sender of a job, and returns the number of the write.
+func (d *Eraser) save(ctx context.Context, j *queue.Run, done bool) (int64, error) {
+	f := conversation.Forgotten{Seq: j.Seq, At: d.cfg.Now(), Done: done}
+	rev, err := queue.Write(ctx, d.cfg.Store, conversation.ForgottenPrefix+j.Message.SenderID(), f, storage.Any)
+	return d.cfg.OpenJobs.Base.Load() + int64(rev), err //nolint:gosec // a store is never written 2^63 times
+}
+
+// erase erases a person when the jobs with numbers below before are closed, on all replicas. It is idempotent,
+// and deletes last what the rest is found by.
+func (d *Eraser) erase(ctx context.Context, j *queue.Run, before int64) error {
+	by := j.Message.SenderID()
+	if err := d.awaitEnd(ctx, j, before); err != nil {
+		return err
 	}
-	var rest error // what cannot be deleted there holds up nothing here
+	var rest error // it holds up nothing here
 	if d.cfg.EraseRest != nil {
 		rest = d.cfg.EraseRest(ctx, by, j.Message.Chat.WithoutThread())
 	}
-	if err := d.awaitEnd(ctx, j, f); err != nil { // tasks that schedules and webhooks began until they were deleted
-		return "", errors.Join(rest, err)
+	own, err := conversation.Conversations(ctx, d.cfg.Store, by)
+	if err != nil {
+		return errors.Join(rest, err)
 	}
-	if err := d.eraseOnce(ctx, j); err != nil {
-		return "", errors.Join(rest, err)
+	direct := map[chats.Chat]bool{j.Message.Chat.WithoutThread(): true}
+	for _, c := range own {
+		direct[c.Chat.WithoutThread()] = true
 	}
-	if err := d.sweep(ctx, by, f); err != nil {
-		return "", errors.Join(rest, err)
+	for _, erase := range []func() error{
+		func() error { return d.eraseOpen(ctx, by) }, // before the receipts
+		func() error { return d.replaceDamaged(ctx, direct) },
+		func() error { return interact.ForgetLasting(ctx, d.cfg.Store, by) },
+		func() error { return d.cfg.Observer.Forget(ctx, by) },
+		func() error { return d.cfg.Cards.Forget(ctx, by, direct, j.Message.ID) },
+		func() error { return d.deleteDeadLetters(ctx, by, direct) },
+		func() error { return d.eraseDirect(ctx, before, direct, own) },
+		func() error { return d.eraseShared(ctx, by, math.MaxInt64) },
+	} {
+		if err := erase(); err != nil {
+			return errors.Join(rest, err)
+		}
 	}
-	f.Done = true
-	_, err := queue.Write(ctx, d.cfg.Store, conversation.ForgottenPrefix+by, f, storage.Any)
-	return goneText, errors.Join(rest, err)
+	return rest
 }
 
-// awaitEnd ends the jobs of the person that are forgotten, and waits until they are closed, on all replicas.
-func (d *Eraser) awaitEnd(ctx context.Context, j *queue.Run, f conversation.Forgotten) error {
-	by := j.Message.SenderID()
+// awaitEnd ends jobs of a person, and waits until these and those with numbers below before are closed.
+func (d *Eraser) awaitEnd(ctx context.Context, j *queue.Run, before int64) error {
+	by, f := j.Message.SenderID(), conversation.Forgotten{Seq: j.Seq}
 	for pauses := retry.New(minPause, maxPause); ; {
-		d.cfg.EndJobs(by, f.Has)
-		open, err := d.firstOpen(ctx, by, f)
+		d.cfg.EndJobs(by, f.Ends)
+		open, err := d.firstOpen(ctx, by, func(m chats.Message, seq int64) bool { return seq < before || f.Ends(m, seq) })
 		if open == nil || err != nil {
 			return err
 		}
@@ -184,11 +219,11 @@ func (d *Eraser) awaitEnd(ctx context.Context, j *queue.Run, f conversation.Forg
 	}
 }
 
-// firstOpen returns an open job of a person that is forgotten, or nil.
-func (d *Eraser) firstOpen(ctx context.Context, by string, f conversation.Forgotten) (*queue.Run, error) {
+// firstOpen returns an open job of a person that passes, or nil. Jobs that forget do not wait for each other.
+func (d *Eraser) firstOpen(ctx context.Context, by string, pass func(m chats.Message, seq int64) bool) (*queue.Run, error) {
 	platform, _, _ := strings.Cut(by, ":")
 	for j, err := range d.cfg.OpenJobs.ListOpenBy(ctx, platform+":", by) {
-		if err != nil || f.Has(j.Message, j.Seq) {
+		if err != nil || j.Message.Kind != KindForget && pass(j.Message, j.Seq) {
 			return j, err
 		}
 	}
@@ -201,7 +236,7 @@ func (d *Eraser) Watch(ctx context.Context) error {
 	changes := d.cfg.Store.Watch(ctx, conversation.ForgottenPrefix)
 	end := func(entry storage.Entry) {
 		person, f := conversation.DecodeForgotten(entry)
-		d.cfg.EndJobs(person, f.Has)
+		d.cfg.EndJobs(person, f.Ends)
 	}
 	for entry, err := range d.cfg.Store.List(ctx, storage.Range{Prefix: conversation.ForgottenPrefix}) {
 		if err != nil {
@@ -229,10 +264,9 @@ func (d *Eraser) Sweep(ctx context.Context) error {
 		if d.cfg.Now().Sub(f.At) < sweepAfter {
 			continue
 		}
-		f.Done = true // the tasks that the person has begun since stay
-		open, err := d.firstOpen(ctx, person, f)
+		open, err := d.firstOpen(ctx, person, func(_ chats.Message, seq int64) bool { return seq < f.Seq })
 		if open == nil && err == nil {
-			err = d.sweep(ctx, person, f)
+			err = d.eraseShared(ctx, person, f.Seq)
 		}
 		if open == nil && err == nil {
 			err = d.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
@@ -242,18 +276,14 @@ func (d *Eraser) Sweep(ctx context.Context) error {
 	return all
 }
 
-// sweep erases what has numbers: the questions of a person in shared chats, and the receipts.
-func (d *Eraser) sweep(ctx context.Context, person string, f conversation.Forgotten) error {
-	if err := receipts.EraseBy(ctx, d.cfg.Store, person, func(r *receipts.Receipt) bool { return f.Has(r.Message, r.Seq) }); err != nil {
+// eraseShared erases a person from the receipts and from the conversations of shared chats, up to a number.
+func (d *Eraser) eraseShared(ctx context.Context, person string, before int64) error {
+	if err := receipts.EraseBy(ctx, d.cfg.Store, person, func(r *receipts.Receipt) bool { return r.Seq < before }); err != nil {
 		return err
 	}
 	for a, err := range conversation.AskedBy(ctx, d.cfg.Store, person) {
 		if err != nil {
 			return err
-		}
-		before := f.Seq
-		if a.Task && !f.Done {
-			before = math.MaxInt64
 		}
 		owners := []string{chats.Message{Chat: a.Chat}.Owner(), chats.Message{Chat: d.cfg.CurrentChat(a.Chat)}.Owner()}
 		if began, err := chats.ParseChat(logChat(a.Log)); err == nil { // it may have moved before the person asked
@@ -271,33 +301,6 @@ func (d *Eraser) sweep(ctx context.Context, person string, f conversation.Forgot
 		return nil
 	}
 	return d.cfg.OnErased(ctx)
-}
-
-// eraseOnce erases what belongs to the person alone, or names them, and has no numbers.
-func (d *Eraser) eraseOnce(ctx context.Context, j *queue.Run) error {
-	by := j.Message.SenderID()
-	own, err := conversation.Conversations(ctx, d.cfg.Store, by)
-	if err != nil {
-		return err
-	}
-	direct := map[chats.Chat]bool{j.Message.Chat.WithoutThread(): true}
-	for _, c := range own {
-		direct[c.Chat.WithoutThread()] = true
-	}
-	for _, erase := range []func() error{
-		func() error { return d.eraseOpen(ctx, by) }, // before the receipts
-		func() error { return d.replaceDamaged(ctx, direct) },
-		func() error { return interact.ForgetLasting(ctx, d.cfg.Store, by) },
-		func() error { return d.cfg.Observer.Forget(ctx, by) },
-		func() error { return d.cfg.Cards.Forget(ctx, by, direct, j.Message.ID) },
-		func() error { return d.deleteDeadLetters(ctx, by, direct) },
-		func() error { return d.eraseDirect(ctx, j.Seq, direct, own) },
-	} {
-		if err := erase(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // eraseDirect deletes the conversations in direct chats that began before a job, given by its number. The

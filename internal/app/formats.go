@@ -70,8 +70,8 @@ func replaceErasures(ctx context.Context, store storage.Store) error {
 		if kind := path.Base(entry.Key); kind != "erase" && kind != "erase-tasks" || json.Unmarshal(entry.Value, &j) != nil {
 			continue
 		}
-		f := conversation.Forgotten{Seq: cmp.Or(j.Seq, base+int64(entry.Revision)), Done: true} //nolint:gosec // a store is never written 2^63 times
-		data, err := json.Marshal(f)
+		number := cmp.Or(j.Seq, base+int64(entry.Revision)) //nolint:gosec // a store is never written 2^63 times
+		data, err := json.Marshal(conversation.Forgotten{Seq: number, Done: true})
 		if err == nil {
 			_, err = store.Write(ctx, storage.Delete(entry.Key, entry.Revision), storage.Put(conversation.ForgottenPrefix+j.Message.SenderID(), data, storage.Any))
 		}

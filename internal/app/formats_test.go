@@ -33,7 +33,7 @@ func TestAnOpenErasureOfAnOlderVersionIsLeftToTheSweep(t *testing.T) {
 		t.Errorf("the job is still there: %v", err)
 	}
 	entry, err := store.Get(t.Context(), conversation.ForgottenPrefix+"telegram:7")
-	if _, f := conversation.DecodeForgotten(entry); err != nil || f.Seq != 1 || !f.At.IsZero() {
+	if _, f := conversation.DecodeForgotten(entry); err != nil || f.Seq != 1 || !f.Done || !f.At.IsZero() {
 		t.Errorf("the record is %+v: %v", f, err)
 	}
 }
