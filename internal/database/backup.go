@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -163,17 +162,18 @@ func checkWritable(file, database string, force bool) error {
 // copyDatabase copies the current database: from a running bot, if there is one.
 func copyDatabase(ctx context.Context, dir string, w io.Writer) error {
 	asked, err := SendOrder(ctx, dir, "backup", nil, func(body io.Reader) error {
-		_, err := io.Copy(w, body)
-		return err
+		name, err := io.ReadAll(body)
+		if err != nil {
+			return err
+		}
+		copied := filepath.Join(dir, filepath.Base(string(name)))
+		return errors.Join(copyFileTo(copied, w), os.Remove(copied))
 	})
 	if asked || err != nil {
 		return err
 	}
 	err = View(ctx, Place{Dir: dir}, func(store *Store) error {
-		if err := checkFinished(ctx, store); err != nil {
-			return err
-		}
-		return store.writeBackup(ctx, w)
+		return cmp.Or(checkFinished(ctx, store), store.Store.(*bolt.Store).Backup(ctx, w))
 	})
 	if errors.Is(err, storage.ErrLocked) {
 		return fmt.Errorf("%w, which does not answer on %s: stop it and try again", err, filepath.Join(dir, ControlName))
@@ -339,7 +339,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// BackupHandler serves a copy of the current database, one request at a time.
+// BackupHandler writes a copy of the current database beside it, one at a time, and answers with its name.
+// Who asked for it deletes it.
 func (s *Store) BackupHandler(log *slog.Logger) http.Handler {
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -348,54 +349,31 @@ func (s *Store) BackupHandler(log *slog.Logger) http.Handler {
 			return
 		}
 		defer one.Unlock()
-		if err := s.serveBackup(w, r); err != nil && r.Context().Err() == nil {
+		name, err := s.writeCopy(r.Context())
+		if err == nil {
+			_, _ = io.WriteString(w, filepath.Base(name))
+			return
+		}
+		http.Error(w, err.Error(), http.StatusInsufficientStorage)
+		if r.Context().Err() == nil {
 			log.Error("backup failed", "err", err)
 		}
 	})
 }
 
-func (s *Store) writeBackup(ctx context.Context, w io.Writer) error {
+// writeCopy copies a database file to a new file beside it.
+func (s *Store) writeCopy(ctx context.Context) (string, error) {
 	file, ok := s.Store.(*bolt.Store)
 	if !ok {
-		return errors.ErrUnsupported // the server is asked instead
+		return "", errors.ErrUnsupported // the server is asked instead
 	}
-	return file.Backup(ctx, w)
-}
-
-// serveBackup copies the store to a file first: slow readers must not hold up writes.
-func (s *Store) serveBackup(w http.ResponseWriter, r *http.Request) (err error) {
-	dir := filepath.Dir(s.Path())
-	size, err := s.Size(r.Context())
+	dir := filepath.Dir(file.Path())
+	size, err := s.Size(ctx)
 	if err == nil {
 		err = checkRoom(dir, size)
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInsufficientStorage)
-		return err
+		return "", err
 	}
-	f, err := os.CreateTemp(dir, spoolPattern)
-	if err != nil {
-		http.Error(w, "there is no room for a copy in the data directory: "+err.Error(), http.StatusInsufficientStorage)
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	// An unlinked file leaves nothing behind; some systems do not permit that.
-	if os.Remove(f.Name()) != nil {
-		defer func() { _ = os.Remove(f.Name()) }()
-	}
-	if err := s.writeBackup(r.Context(), f); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return err
-	}
-	size, err = f.Seek(0, io.SeekCurrent)
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return err
-	}
-	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
-	_, err = io.Copy(w, f)
-	return err
+	return writeTemp(dir, backupPattern, func(f *os.File) error { return file.Backup(ctx, f) })
 }
