@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/workspace"
+	"oneclaw/storage"
 )
 
 func TestFilesOfFormerTimesAreImportedOnce(t *testing.T) {
@@ -72,4 +73,28 @@ func TestFilesOfATimeWithoutTheStoreAreNotLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The step from format 4 is made again where it broke off: once a chunk is with its folder, the shared one may be gone.
+func TestSharedChunksGoToTheirFolders(t *testing.T) {
+	store := openStore(t)
+	a := newReplica(t, store)
+	a.prepare()
+	a.write("one", "1")
+	a.write("two", "2")
+	a.keep()
+	var shared []string
+	for e, err := range store.List(t.Context(), storage.Range{Prefix: "blob/"}) {
+		must(t, err)
+		shared = append(shared, "blob/data/"+filepath.Base(e.Key))
+		_, err = store.Write(t.Context(), storage.Put(shared[len(shared)-1], e.Value, storage.Absent), storage.Delete(e.Key, e.Revision))
+		must(t, err)
+	}
+	for _, key := range shared {
+		must(t, workspace.CopySharedChunks(t.Context(), store))
+		must(t, store.Delete(t.Context(), key, storage.Any))
+	}
+	b := newReplica(t, store)
+	b.prepare()
+	wantSame(t, b.dump(), a.dump())
 }

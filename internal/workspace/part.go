@@ -52,21 +52,10 @@ func CreatePartIn(root *os.Root, folder string) (*os.File, string, error) {
 
 // Sweep deletes the partial files that ended processes have left in a folder of the workspace.
 func (r *Root) Sweep(folder string) error {
-	dir, err := r.root.OpenRoot(folder)
-	if err != nil {
-		return countError(err)
-	}
-	defer func() { _ = dir.Close() }()
-	list, err := dir.Open(".")
-	if err != nil {
-		return countError(err)
-	}
-	defer func() { _ = list.Close() }()
-	names, err := list.Readdirnames(-1)
-	for _, name := range names {
+	return eachEntry(r.root, folder, func(dir *os.Root, name string) error {
 		removeAbandoned(dir, name)
-	}
-	return err
+		return nil
+	})
 }
 
 // removeAbandoned deletes a partial file that no process writes to, and reports whether it did.
