@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # go-sdk for MCP, v1.8.0 (github.com/modelcontextprotocol/go-sdk), client of the HTTP+SSE transport (mcp.SSEClientTransport).
 #
-# Seen: an event without a data line ends the session. The next request fails, although the stream stays open and the
-#       server goes on answering.
+# Seen: an event without a data line ends the session, although the stream stays open and the server goes on answering.
+#       Here it comes before the answer to the first request that the client sends, so that no session begins.
 # Valid: the HTML standard, "Server-sent events", 9.2.6: at the blank line "If the data buffer is an empty string, set
 #       the data buffer and the event type buffer to the empty string and return", so nothing is dispatched. Servers and
 #       proxies send such events, and lines "event: ping", to keep a stream open.
@@ -29,7 +29,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// try connects to a server that sends between before the answer to each request but the first, and says whether two
+// try connects to a server that sends between before each answer to any request but initialize, and says whether two
 // pings are answered.
 func try(between string) string {
 	answers := make(chan string, 10)
@@ -69,11 +69,11 @@ func try(between string) string {
 	defer cancel()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(ctx, &mcp.SSEClientTransport{Endpoint: server.URL + "/sse"}, nil)
 	if err != nil {
-		return "no session: " + err.Error()
+		return "session ended: " + err.Error()
 	}
 	for range 2 {
 		if err := session.Ping(ctx, nil); err != nil {
-			return "failed"
+			return "session ended: " + err.Error()
 		}
 	}
 	return "answered"
@@ -94,6 +94,6 @@ seen=$(go run . 2>/dev/null)
 printf '%s\n' "$seen"
 want='nothing: answered
 comment: answered
-event without data: failed'
+event without data: session ended: connection closed: calling "initialize": client is closing: unmarshaling jsonrpc message: EOF'
 [ "$seen" = "$want" ] || { echo "no longer as found"; exit 1; }
 echo "as found"
