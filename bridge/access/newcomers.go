@@ -211,6 +211,9 @@ func (d *Registry) admit(ctx context.Context, one person, as standing, author au
 	if err := interact.ForgetLasting(ctx, d.cfg.Store, one.User); err != nil {
 		return err
 	}
+	if err := d.strangers.forget(ctx, one.User); err != nil { // they are told again after a removal
+		return err
+	}
 	one.Standing, one.By, one.Until = as, author.By, time.Time{}
 	if err := d.register.put(ctx, &one); err != nil {
 		return err

@@ -68,5 +68,5 @@ func TestWithoutOptionalPrograms(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("model: x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, s.cli("import", "hermes", dir, "--dry-run"), "- model x", "+ 0 taken over")
+	wantIn(t, s.cli("import", "hermes", dir, "--dry-run"), "- model", "+ 0 taken over")
 }

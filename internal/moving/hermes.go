@@ -81,7 +81,11 @@ func readHermes(dir *folder, schedules []byte) (*Found, error) {
 	h.addNotes(h.dir, "memories/USER.md", memory.SectionProfile)
 	h.addNotes(h.dir, "memories/MEMORY.md", memory.SectionNotes)
 	h.readSkills()
-	h.leaveRest(h.dir, ".", hermesLeft, []string{"config.yaml", "memories", "skills"})
+	used := []string{"config.yaml", "memories", "skills"}
+	if schedules != nil {
+		used = append(used, "cron")
+	}
+	h.leaveRest(h.dir, ".", hermesLeft, used)
 	return h.Found, nil
 }
 

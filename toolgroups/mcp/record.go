@@ -98,6 +98,9 @@ func (r record) withList(s *server, l toolList) record {
 // pending returns what the server lists otherwise than it was allowed to; the fingerprint is empty if there is
 // nothing.
 func (s *server) pending(r record) toolList {
+	if r.Allowed.Fingerprint == "" { // deleted with the server: there is nothing to compare with
+		return toolList{}
+	}
 	known, l := byName(r.Allowed.Tools), r.Listed
 	l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool {
 		was, ok := known[e.Name]
