@@ -26,6 +26,8 @@ type History struct {
 	// the next write. The question is on disk in the job, so one write for all is enough.
 	Staged    []agent.Message
 	authorOps []storage.Op // written with Staged
+	// Charges, if not nil, are stored with the messages of a turn that they paid for.
+	Charges   Charges
 	Messages  []agent.Message
 	sizes     []int
 	positions []storage.Position
@@ -47,10 +49,19 @@ type History struct {
 	era     int64 // of the cache when it was read
 }
 
+// Charges are what the calls of models cost that are not stored yet.
+type Charges interface {
+	// Take returns the operations that store the charges, for a write that stores a message. done is called
+	// with the outcome of the write. After a conflict, the charges are taken again by the next write.
+	Take() (ops []storage.Op, done func(err error))
+	// Flush stores the charges for which there is no message.
+	Flush()
+}
+
 // Append writes messages to the log, after the staged ones and together with other operations, and
 // returns the revision of the write. Then it adds the messages to the window. If there are no messages,
 // it writes nothing, not even the other operations.
-func (h *History) Append(ctx context.Context, others []storage.Op, messages ...agent.Message) (storage.Revision, error) {
+func (h *History) Append(ctx context.Context, others []storage.Op, messages ...agent.Message) (rev storage.Revision, err error) {
 	messages = append(h.Staged, messages...)
 	if len(messages) == 0 {
 		return 0, nil
@@ -66,7 +77,12 @@ func (h *History) Append(ctx context.Context, others []storage.Op, messages ...a
 	if len(h.Staged) > 0 {
 		others = slices.Concat(h.authorOps, others)
 	}
-	rev, err := h.store.Write(ctx, append(others, storage.Append(h.Log, h.Last, records...))...)
+	if h.Charges != nil {
+		ops, done := h.Charges.Take()
+		others = slices.Concat(others, ops)
+		defer func() { done(err) }()
+	}
+	rev, err = h.store.Write(ctx, append(others, storage.Append(h.Log, h.Last, records...))...)
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", h.Log, err)
 	}
@@ -336,7 +352,7 @@ func (c *Cache) Clear() {
 // Put returns a history to the cache for the next turn, unless Clear was called since it was read. A
 // history whose last append failed must not be put back.
 func (c *Cache) Put(h *History) {
-	h.Staged = nil
+	h.Staged, h.Charges = nil, nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.era != c.era {

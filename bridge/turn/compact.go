@@ -117,7 +117,7 @@ type cutTracker struct {
 
 // trackCuts makes a turn record the messages that its requests leave out, and schedules the compaction
 // of the conversation after the answer. For a task it extends the prompt.
-func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Turn, chatModel agent.Model) *cutTracker {
+func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Turn, persona Profile) *cutTracker {
 	c := &cutTracker{}
 	if task := TaskOf(j); task != nil {
 		turn.PromptTail = taskTail(turn.PromptTail, task, IsBackground(j))
@@ -142,12 +142,12 @@ func (t *Runner) trackCuts(j *queue.Run, h *conversation.History, turn *agent.Tu
 	later, log := *turn, h.Log
 	later.History = nil
 	WorkOf(j).compact = func(ctx context.Context) {
-		if chatModel != nil {
-			later.Model = chatModel
+		if persona.ChatModel != nil {
+			later.Model = persona.ChatModel
 		} else {
 			later.ContextTokens = cmp.Or(c.contextTokens, later.ContextTokens)
 		}
-		t.compact(ctx, compactor, log, later)
+		t.compact(ctx, compactor, log, later, persona.Charges)
 	}
 	return c
 }
@@ -203,9 +203,12 @@ func (t *Runner) RunDeferred(ctx context.Context, j *queue.Run) {
 
 // compact summarizes a conversation until it fits again. If that fails, the conversation stays
 // unchanged, later requests leave out its beginning, and answers end with a notice.
-func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agent.Turn) {
+func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agent.Turn, charges conversation.Charges) {
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
+	if charges != nil {
+		defer charges.Flush()
+	}
 	for range maxCompactions {
 		if t.cfg.StoreMonitor.Failing() {
 			return // retried after the next answer
@@ -215,6 +218,7 @@ func (t *Runner) compact(ctx context.Context, c Compactor, log string, turn agen
 			t.cfg.Log.Warn("conversation to summarize cannot be read", "log", log, "err", err)
 			return
 		}
+		h.Charges = charges
 		// If the history in memory may be wrong or incomplete, it is read again.
 		more, keep, err := t.addSummary(ctx, c, h, turn)
 		if keep {

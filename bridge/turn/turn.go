@@ -189,6 +189,9 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if more.hasPending() {
 		return "", errAskAgain // before a call to the model is paid for
 	}
+	if h.Charges = persona.Charges; h.Charges != nil {
+		defer h.Charges.Flush()
+	}
 	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
@@ -216,7 +219,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	asking, over := more.beginCall(limited, withhold)
 	defer over(nil)
 	turn.Observe = func(e agent.Event) { more.observe(e, observe) }
-	missing := t.trackCuts(j, h, &turn, persona.ChatModel)
+	missing := t.trackCuts(j, h, &turn, persona)
 	answer, shortened := "", h.IsShortened()
 	for m, err := range t.cfg.Agent.Run(asking, turn) {
 		if more.isCallCancelled() {

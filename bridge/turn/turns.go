@@ -63,6 +63,8 @@ type Profile struct {
 	TailOthers bool
 	// Model is the model of the turn; nil means the agent's own. Summarizer is as in [agent.Turn].
 	Model, Summarizer agent.Model
+	// Charges, if not nil, are those of the calls of the models.
+	Charges conversation.Charges
 	// ChatModel, if not nil, is the model that usually answers in the chat, whose context decides when
 	// the conversation is summarized.
 	ChatModel agent.Model

@@ -83,7 +83,7 @@ func TestTheClockHasTheTimeZoneOfTheSettings(t *testing.T) {
 // where, to what.
 func (w *harness) did(want ...string) {
 	w.t.Helper()
-	w.read(func(store storage.KV) {
+	w.read(func(store storage.Store) {
 		all, err := audit.List(w.t.Context(), store, 0)
 		var did []string
 		for _, e := range slices.Backward(all) {

@@ -66,7 +66,7 @@ func TestKilledWhileAnAdministratorActs(t *testing.T) {
 		})
 	})
 	bot.kill(syscall.SIGTERM)
-	w.read(func(store storage.KV) { checkLetIn(t, store, answered, said) })
+	w.read(func(store storage.Store) { checkLetIn(t, store, answered, said) })
 }
 
 // checkLetIn compares who was let in with the audit.

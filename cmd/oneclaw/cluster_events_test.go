@@ -193,7 +193,10 @@ func (c *cluster) flood(t *testing.T) {
 	c.hooks.answered(nil)
 	c.stopAll()
 	marks := c.check(t)
-	c.read(func(store *postgres.Store) { checkLasting(t, len(c.people)+len(c.rooms), store) })
+	c.read(func(store *postgres.Store) {
+		checkLasting(t, len(c.people)+len(c.rooms), store)
+		checkAccounts(t, store, c.model.Count())
+	})
 	c.checkClosed()
 	var table strings.Builder
 	for _, e := range events {

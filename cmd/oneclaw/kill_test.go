@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -17,9 +18,11 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/internal/budget"
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
@@ -237,11 +240,12 @@ func TestKilledInAFlood(t *testing.T) {
 	w.allowClocks(people)
 	w.caughtUp(bot, people, said)
 	bot.kill(syscall.SIGTERM)
-	w.read(func(store storage.KV) {
+	w.read(func(store storage.Store) {
 		checkLasting(t, len(people), store)
 		for _, who := range people {
 			facts += checkFacts(t, store, who, w.answers(who))
 		}
+		checkAccounts(t, store, w.model.Count())
 	})
 	if facts == 0 {
 		t.Error("no fact was noted")
@@ -264,12 +268,12 @@ func TestKilledInAFlood(t *testing.T) {
 // their sending: those that it sends once more, marked, when it runs again.
 func (w *harness) sending() (parts int) {
 	w.t.Helper()
-	w.read(func(store storage.KV) { parts = sendingIn(w.t, store) })
+	w.read(func(store storage.Store) { parts = sendingIn(w.t, store) })
 	return parts
 }
 
 // read looks at the database of a program that has ended.
-func (w *harness) read(look func(storage.KV)) {
+func (w *harness) read(look func(storage.Store)) {
 	w.t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
 	if err != nil {
@@ -277,6 +281,48 @@ func (w *harness) read(look func(storage.KV)) {
 	}
 	defer func() { _ = store.Close() }()
 	look(store)
+}
+
+// checkAccounts compares what is charged with the replies that are stored and the requests that were made: a
+// kill may take a reply away, but never a reply without its charge, or a charge twice.
+func checkAccounts(t *testing.T, store storage.Store, requests int) {
+	t.Helper()
+	l, err := budget.Open(budget.Config{Store: store, Now: func() time.Time { return time.Now().Add(3 * time.Hour) }}) // it takes all others for dead
+	if err == nil {
+		_, err = l.Report(t.Context(), budget.Payer{}) // all charges are added to the accounts
+	}
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var charged budget.Usage
+	for entry, err := range store.List(t.Context(), storage.Range{Prefix: "account/2"}) {
+		var one budget.Usage
+		if err == nil && strings.HasSuffix(entry.Key, "/total/") {
+			err = json.Unmarshal(entry.Value, &one)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged.Calls, charged.Input = charged.Calls+one.Calls, charged.Input+one.Input
+	}
+	replies, input := 0, 0
+	for name, err := range store.Logs(t.Context(), storage.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for m, err := range conversation.Messages(t.Context(), store, name) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Usage != nil {
+				replies, input = replies+1, input+m.Usage.Input
+			}
+		}
+	}
+	t.Logf("%d calls are charged, for %d replies that are stored, and %d requests", charged.Calls, replies, requests)
+	if charged.Calls < int64(replies) || charged.Calls > int64(requests) || charged.Input < int64(input) {
+		t.Errorf("%d calls with %d tokens are charged, for %d replies with %d that are stored and %d requests", charged.Calls, charged.Input, replies, input, requests)
+	}
 }
 
 func sendingIn(t testing.TB, store storage.KV) (parts int) {

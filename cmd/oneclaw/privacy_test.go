@@ -111,7 +111,7 @@ func TestNothingIsLeftThatATurnInAGroupAddsDuringForget(t *testing.T) {
 	say("what time is it in tokyo?") // after the erasure
 	answered(bot, "Tokyo")
 	bot.kill(syscall.SIGTERM)
-	w.read(func(store storage.KV) {
+	w.read(func(store storage.Store) {
 		for e, err := range store.List(t.Context(), storage.Range{}) {
 			if err != nil {
 				t.Fatal(err)
@@ -134,7 +134,7 @@ func TestFilesInTheStoreAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, `write "a heliotrope shed" to plans.txt`, nil), "plans.txt")
 	chunks := func(when string, want int) {
 		n := 0
-		w.read(func(store storage.KV) {
+		w.read(func(store storage.Store) {
 			for _, err := range store.List(t.Context(), storage.Range{Prefix: "blob/"}) {
 				if err != nil {
 					t.Fatal(err)
@@ -175,7 +175,7 @@ func TestFilesOfFormerTimesAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 	bot = w.run()
 	w.forget(bot, ann)
 	bot.kill(syscall.SIGKILL)
-	w.read(func(store storage.KV) {
+	w.read(func(store storage.Store) {
 		for _, prefix := range []string{"files/owner/", "blob/"} {
 			for e, err := range store.List(t.Context(), storage.Range{Prefix: prefix}) {
 				t.Errorf("left: %s, %v", e.Key, err)

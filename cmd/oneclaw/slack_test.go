@@ -205,7 +205,10 @@ func TestKilledInAFloodOnSlack(t *testing.T) {
 	allow()
 	caughtUp()
 	bot.kill(syscall.SIGTERM)
-	w.read(func(store storage.KV) { checkLasting(t, len(people), store) })
+	w.read(func(store storage.Store) {
+		checkLasting(t, len(people), store)
+		checkAccounts(t, store, w.model.Count())
+	})
 	marks, several, tasks := 0, 0, 0
 	for _, root := range roots {
 		var texts []string

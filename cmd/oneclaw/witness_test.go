@@ -242,7 +242,8 @@ var kept = map[string]int{
 	"memory/":        1,
 	"conversation/":  2,
 	"settings/":      1,
-	"account/":       14,
+	"account/2026":   10,
+	"account/ever/":  2,
 }
 
 // TestOldDataOpens opens the data that the program of commit b6b427fb left, in a file and on a server, and

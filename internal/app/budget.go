@@ -15,7 +15,7 @@ import (
 func openLedger(cfg config.Config, store storage.Store, s *settings.Settings, groupOf func(tool string) string, log *slog.Logger) (*budget.Ledger, error) {
 	return budget.Open(budget.Config{
 		Store: store, Limits: limitsOf(cfg.Budget, s), Prices: budget.KnownPrices().With(cfg.Prices),
-		Location: zoneOf(s, cfg.Zone()), Now: cfg.Runtime.Now, ReplyTokens: cfg.Budget.ReplyTokens, Exclusive: !cfg.Store.Shared(), GroupOf: groupOf, Logger: log,
+		Location: zoneOf(s, cfg.Zone()), Now: cfg.Runtime.Now, ReplyTokens: cfg.Budget.ReplyTokens, GroupOf: groupOf, Logger: log,
 		OnDamaged: newDeadLetters(cfg, store, log).AddDamaged,
 	})
 }

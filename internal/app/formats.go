@@ -25,6 +25,8 @@ func Migrations(cfg config.Config) []database.Migration {
 
 // dropped are the records of what is gone: all keys under a prefix.
 var dropped = []struct{ prefix, what string }{
+	{"account/held", "reservations of budgets, which are in memory now"},
+	{"account/newest", "the day of the accounts, which is that of the clock now"},
 	{"searches/", "searches that led to tools"},
 	{"learning/", "who was told of exports of rated conversations, or said no to them"},
 	{"blob/data/", "chunks of files that all folders shared; each has its own"},

@@ -1,8 +1,6 @@
 package budget
 
-import (
-	"time"
-)
+import "time"
 
 // Usage is the usage of some calls.
 type Usage struct {
@@ -29,28 +27,16 @@ func (s Usage) Tokens() int64 { return s.Input + s.Output }
 // SavedTokens returns the estimated tokens of the tools that were not sent.
 func (s Usage) SavedTokens() int64 { return max(s.AllToolTokens-s.ToolTokens, 0) }
 
-func (s Usage) plus(t Usage) Usage {
-	return Usage{
-		Calls: s.Calls + t.Calls, Input: s.Input + t.Input, Cached: s.Cached + t.Cached, Written: s.Written + t.Written,
-		Output: s.Output + t.Output, ToolTokens: s.ToolTokens + t.ToolTokens, AllToolTokens: s.AllToolTokens + t.AllToolTokens,
-		Searches: s.Searches + t.Searches, Money: s.Money + t.Money, Unpriced: s.Unpriced + t.Unpriced,
-	}
-}
+func (s Usage) plus(t Usage) Usage { return s.add(t, 1) }
 
-// differenceFrom returns s minus t. Its amounts may be negative.
-func (s Usage) differenceFrom(t Usage) Usage {
-	return s.plus(Usage{
-		Calls: -t.Calls, Input: -t.Input, Cached: -t.Cached, Written: -t.Written, Output: -t.Output, ToolTokens: -t.ToolTokens,
-		AllToolTokens: -t.AllToolTokens, Searches: -t.Searches, Money: -t.Money, Unpriced: -t.Unpriced,
-	})
-}
+func (s Usage) minus(t Usage) Usage { return s.add(t, -1) }
 
-// minus returns s minus t, with 0 instead of negative amounts.
-func (s Usage) minus(t Usage) Usage {
+// add returns s plus n times t.
+func (s Usage) add(t Usage, n int64) Usage {
 	return Usage{
-		Calls: max(s.Calls-t.Calls, 0), Input: max(s.Input-t.Input, 0), Cached: max(s.Cached-t.Cached, 0), Written: max(s.Written-t.Written, 0),
-		Output: max(s.Output-t.Output, 0), ToolTokens: max(s.ToolTokens-t.ToolTokens, 0), AllToolTokens: max(s.AllToolTokens-t.AllToolTokens, 0),
-		Searches: max(s.Searches-t.Searches, 0), Money: max(s.Money-t.Money, 0), Unpriced: max(s.Unpriced-t.Unpriced, 0),
+		Calls: s.Calls + n*t.Calls, Input: s.Input + n*t.Input, Cached: s.Cached + n*t.Cached, Written: s.Written + n*t.Written,
+		Output: s.Output + n*t.Output, ToolTokens: s.ToolTokens + n*t.ToolTokens, AllToolTokens: s.AllToolTokens + n*t.AllToolTokens,
+		Searches: s.Searches + n*t.Searches, Money: s.Money + USD(n)*t.Money, Unpriced: s.Unpriced + n*t.Unpriced,
 	}
 }
 

@@ -19,7 +19,6 @@ func TestADamagedAccountBeginsAnewFromTheOthers(t *testing.T) {
 	const day = "2026-11-21"
 	bob := budget.Payer{User: "telegram:2", Chat: "telegram:-5"}
 	for key, restored := range map[string]bool{
-		"account/held": false, "account/newest": false,
 		"account/" + day + "/total/": true, "account/2026-11/month": true,
 		"account/" + day + "/user/telegram:1": true, "account/" + day + "/chat/telegram:1": true, "account/ever/telegram:1": true,
 		"account/" + day + "/model/m": false, "account/" + day + "/group/core": false,

@@ -1,15 +1,22 @@
-// Package budget tracks model usage, by user, chat, day and month, and refuses calls without
-// budget.
+// Package budget counts what people use of paid services, by user, chat, day and month, and refuses
+// calls without budget.
 //
-// [Ledger.Model] reserves the possible cost of a call, and replaces it by the real usage
-// afterwards. A reservation that is not settled, because the program was killed during the call,
-// expires. A call is admitted while the spent and reserved amounts are below the limit:
-// concurrent calls exceed it by at most one reservation.
+// What it promises to a person: each call counts once, for the person on whose behalf it was made,
+// whatever is killed, taken over or away meanwhile; and a call is made only while what is spent and what
+// running calls may cost are below each limit. So the calls of a process exceed a limit by less than the
+// possible cost of one. Replicas do not see each other's running calls, and exceed it by these, too.
 //
-// [Ledger.Prepay] is for expensive calls that are never repeated, such as those that make pictures: it
-// charges the expected usage before the call, so that a killed call is paid.
+// Everything that is paid for:
 //
-// A call's changes are one write, conditional on the versions that were read: even if several
-// processes share the store, none decides on old accounts. Unlimited usage is first written as
-// charges, and added to the accounts within about a second, each exactly once.
+//   - The replies of a turn, also of a task, and summaries: the charge is in the write that stores the
+//     message ([TurnCharges]). A reply that is lost before that is not charged: the model is asked again.
+//   - What has no message (a broken stream, /stop, a model that another replaced, a transcription, a
+//     search): the charge is written before the call returns.
+//   - Pictures and speech, which are not made again after a crash: the charge is written before the call,
+//     and corrected after it ([Ledger.Prepay]).
+//
+// A charge is inserted under a key of its own: to insert it again is a conflict, so a write of unknown
+// outcome can be repeated. A second later charges are added to the sums of the accounts, in the write that
+// deletes them. A limit reads the sums, the charges that are not added yet, and those in memory that the
+// store may not have; reservations are in memory, too.
 package budget

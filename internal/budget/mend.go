@@ -11,52 +11,16 @@ import (
 	"oneclaw/storage"
 )
 
-// mend keeps a copy of a record that cannot be decoded, and replaces the record with the usage that can
-// be recomputed from others.
-func (b *accountBook) mend(ctx context.Context, entry storage.Entry) (*record, error) {
-	if err := b.onDamaged(ctx, entry); err != nil {
-		return nil, fmt.Errorf("move %s aside: %w", entry.Key, err)
-	}
-	sum, err := recompute(ctx, b.store, entry.Key)
-	if err != nil {
-		return nil, err
-	}
-	r := &record{Usage: sum}
-	if strings.HasPrefix(entry.Key, chatTotalPrefix) {
-		r.LastDay = b.day
-	}
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", entry.Key, err)
-	}
-	r.rev, err = b.store.Put(ctx, entry.Key, data, entry.Revision)
-	if errors.Is(err, storage.ErrConflict) {
-		return b.read(ctx, entry.Key) // another process was faster
-	}
-	if err != nil {
-		return nil, fmt.Errorf("replace %s: %w", entry.Key, err)
-	}
-	return r, nil
-}
-
 // recompute recomputes the sum of a damaged account. Each call is charged to one user, to one chat
-// and to all, so each of them follows from the others. Reservations, raises, and the usage of
+// and to all, so each of them follows from the others. Raises, and the usage of
 // models and groups cannot be recomputed.
-func recompute(ctx context.Context, kv storage.KV, key string) (Usage, error) {
+func recompute(ctx context.Context, kv storage.KV, key string, today time.Time) (Usage, error) {
 	period, rest, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 	kind, _, _ := strings.Cut(rest, "/")
 	of := func(k Kind) string { return keyOf(period, Account{Kind: k}) }
 	switch chat, ever := strings.CutPrefix(key, chatTotalPrefix); {
 	case ever:
-		newest, err := kv.Get(ctx, dayKey)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return Usage{}, fmt.Errorf("read the day: %w", err)
-		}
-		last, err := time.Parse(time.DateOnly, string(newest.Value))
-		if err != nil {
-			return Usage{}, nil // no day has begun
-		}
-		return sumOfDays(ctx, kv, last, keepNamedDays, Account{KindChat, chat})
+		return sumOfDays(ctx, kv, today, keepNamedDays, Account{KindChat, chat})
 	case Kind(kind) == KindMonth:
 		first, err := time.Parse("2006-01", period)
 		if err != nil {
@@ -73,7 +37,10 @@ func recompute(ctx context.Context, kv storage.KV, key string) (Usage, error) {
 			return Usage{}, err
 		}
 		others, err := sumUnder(ctx, kv, of(Kind(kind)), key)
-		return all.minus(others), err
+		if all = all.minus(others); all.Tokens() < 0 { // another record is damaged, too
+			all = Usage{}
+		}
+		return all, err
 	}
 	return Usage{}, nil
 }
@@ -113,7 +80,7 @@ func readSum(ctx context.Context, kv storage.KV, key string) (sum Usage, found b
 	case err != nil:
 		return Usage{}, false, fmt.Errorf("read %s: %w", key, err)
 	case json.Unmarshal(entry.Value, &sum) != nil:
-		sum, err = recompute(ctx, kv, key)
+		sum, err = recompute(ctx, kv, key, time.Time{}) // no total of a chat
 	}
 	return sum, true, err
 }

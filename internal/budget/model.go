@@ -5,14 +5,20 @@ import (
 	"context"
 
 	"oneclaw/agent"
-	"oneclaw/toolgroups"
 )
 
-// Model returns a model whose calls are charged to a payer. Its price depends on the type of the
-// provider and the model's name there. The error of a refused call wraps a *[Refusal].
+// Model returns a model whose calls are charged to a payer, each before it returns. Its price depends on
+// the type of the provider and the model's name there. The error of a refused call wraps a *[Refusal].
 func (l *Ledger) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
 	m := &model{inner: inner, ledger: l, payer: payer, name: name}
 	m.price, m.priced = l.cfg.Prices.Lookup(provider, name)
+	return m
+}
+
+// Model is [Ledger.Model] for a turn's model, whose charges are stored with the turn's messages.
+func (t *TurnCharges) Model(inner agent.Model, payer Payer, provider, name string) agent.Model {
+	m := t.ledger.Model(inner, payer, provider, name).(*model)
+	m.turn = t
 	return m
 }
 
@@ -30,6 +36,7 @@ func TokensOf(u agent.Usage) Tokens {
 type model struct {
 	inner  agent.Model
 	ledger *Ledger
+	turn   *TurnCharges // nil if the calls have no turn
 	payer  Payer
 	name   string
 	price  Price
@@ -38,48 +45,42 @@ type model struct {
 
 // Complete reserves the possible cost, calls the model, and settles the real usage.
 func (m *model) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
-	id, limited, err := m.reserve(ctx, req)
+	c, err := m.reserve(ctx, req)
 	if err != nil {
 		return agent.Reply{}, err
 	}
 	var used *Usage
-	var calls []agent.Call
-	// Also if the model panics: an unsettled reservation is held until it expires.
-	defer func() { m.settle(id, limited, used, req.Tools, calls) }()
+	var shares []share
+	replied := false
+	defer func() { m.settle(ctx, c, used, replied, shares) }() // also if the model panics
 	reply, err := m.inner.Complete(ctx, req, onDelta)
 	u := reply.Usage
-	if err != nil && (u.Input+u.Output > 0 || ctx.Err() != nil) {
-		used = m.usage(u, req) // the provider bills interrupted and filtered replies, too
+	if replied = err == nil; replied && u.Input == 0 && u.Output == 0 { // a provider that reports nothing
+		u.Output = agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})
 	}
-	if err == nil {
-		if u.Input == 0 && u.Output == 0 { // a provider that reports nothing
-			u.Output = agent.EstimateTokens([]agent.Message{{Text: reply.Text, Calls: reply.Calls}})
-		}
-		used, calls = m.usage(u, req), reply.Calls
+	if replied || u.Input+u.Output > 0 || ctx.Err() != nil { // the provider bills interrupted and filtered replies, too
+		used = m.usage(u, req)
+		shares = m.shares(*used, req.Tools, reply.Calls)
 	}
 	return reply, err
 }
 
-// reserve reserves the possible cost of the call if there is any limit.
-func (m *model) reserve(ctx context.Context, req agent.Request) (id string, limited bool, err error) {
-	limits, err := m.ledger.admissionLimits(ctx, m.payer)
+// reserve reserves the possible cost of the call.
+func (m *model) reserve(ctx context.Context, req agent.Request) (*call, error) {
+	limits, err := m.ledger.limitsOf(ctx, m.payer)
 	if err != nil {
-		return "", false, err
-	}
-	if limits == (Limits{}) {
-		return "", false, nil
+		return nil, err
 	}
 	if !m.priced {
 		m.ledger.warnUnpriced(m.name, limits)
 	}
 	input := int64(req.EstimateTokens())
 	output := m.ledger.cfg.ReplyTokens + reasoningTokens(cmp.Or(req.Effort, agent.ProfileOf(m.inner).Effort))
-	h := reservation{User: m.payer.User, Chat: m.payer.Chat, Limit: Limit{Tokens: input + output}}
+	possible := Limit{Tokens: input + output}
 	if m.priced {
-		h.Money = m.price.Cost(Tokens{Input: input, Output: output})
+		possible.Money = m.price.Cost(Tokens{Input: input, Output: output})
 	}
-	id, err = m.ledger.reserve(ctx, limits, m.payer, h)
-	return id, true, err
+	return m.ledger.admit(ctx, limits, m.payer, possible)
 }
 
 // reasoningTokens returns the assumed reasoning tokens for an effort.
@@ -122,12 +123,21 @@ func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
 	return &s
 }
 
-func (m *model) settle(id string, limited bool, used *Usage, tools []toolgroups.Tool, calls []agent.Call) {
+// settle replaces the reservation of a call by its charge; nil means that it costs nothing. The charge of a
+// turn's reply is stored with the reply.
+func (m *model) settle(ctx context.Context, c *call, used *Usage, replied bool, shares []share) {
 	if used == nil {
-		m.ledger.settle(id, m.payer, limited, nil)
+		m.ledger.cancel(c)
 		return
 	}
-	m.ledger.settle(id, m.payer, limited, used, m.shares(*used, tools, calls)...)
+	m.ledger.settle(c, m.ledger.today(), *used, shares...)
+	if m.turn == nil || !replied {
+		_ = m.ledger.store(ctx, c) // it is tried again
+		return
+	}
+	m.turn.mu.Lock()
+	defer m.turn.mu.Unlock()
+	m.turn.calls = append(m.turn.calls, c)
 }
 
 // Profile returns the profile of the model.

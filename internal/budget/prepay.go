@@ -1,10 +1,6 @@
 package budget
 
-import (
-	"context"
-	"fmt"
-	"time"
-)
+import "context"
 
 // UsageOf returns the usage of one call of a model, with its price if that is known.
 func (l *Ledger) UsageOf(provider, name string, t Tokens) Usage {
@@ -20,53 +16,54 @@ func usageOf(t Tokens, price Price, priced bool) Usage {
 	return u
 }
 
-// Prepay charges a payer for a call of a model before the call is made. Unlike a reservation, the charge
-// remains if the program is killed during the call. The caller calls settle at most once, to replace the
-// expected usage by the actual one; the zero value refunds everything. After midnight settle has no effect.
-// The error wraps a *[Refusal] if there is no budget left.
+// Buy reserves the price of a paid service, such as a search. The caller must call settle and pass whether
+// the price was incurred; the charge is stored when settle returns. The error wraps a *[Refusal] if there
+// is no budget left.
+func (l *Ledger) Buy(ctx context.Context, payer Payer, cost USD) (settle func(had bool), err error) {
+	limits, err := l.limitsOf(ctx, payer)
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.admit(ctx, limits, payer, Limit{Money: cost})
+	if err != nil {
+		return nil, err
+	}
+	return func(had bool) {
+		if !had {
+			l.cancel(c)
+			return
+		}
+		l.settle(c, l.today(), Usage{Searches: 1, Money: cost})
+		_ = l.store(ctx, c) // it is tried again
+	}, nil
+}
+
+// Prepay charges a payer for a call of a model before the call is made, so that the call is paid even if
+// the program is killed during it. The caller calls settle at most once, to replace the expected usage by
+// the actual one; the zero value refunds everything. The error wraps a *[Refusal] if there is no budget
+// left.
 func (l *Ledger) Prepay(ctx context.Context, payer Payer, model string, expected Usage) (settle func(actual Usage), err error) {
-	limits, err := l.admissionLimits(ctx, payer)
+	limits, err := l.limitsOf(ctx, payer)
 	if err != nil {
 		return nil, err
 	}
 	if expected.Unpriced > 0 {
 		l.warnUnpriced(model, limits)
 	}
-	charged := "" // the day of the charge; only the goroutine that writes accesses it
-	charge := func(ctx context.Context, b *accountBook, sum Usage) {
-		c := charges{Day: b.day}
-		for _, k := range kinds() {
-			c.add(payer.account(k), sum)
-		}
-		c.add(Account{KindModel, clipName(model)}, sum)
-		b.charge(ctx, c)
-	}
-	done := l.enqueue(operation{durable: true, used: expected}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
-		if refusal := b.admit(ctx, limits, payer, now); refusal != nil {
-			refusal.setUntil(b.day, now, l.cfg.Location())
-			return false, refusal
-		}
-		charged = b.day
-		charge(ctx, b, expected)
-		return true, nil
-	})
-	settle = func(actual Usage) {
-		l.enqueue(operation{durable: true}, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
-			if b.day != charged {
-				return false, nil
-			}
-			charge(ctx, b, actual.differenceFrom(expected))
-			return true, nil
-		})
-	}
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		settle(Usage{}) // it may still be charged
-		return nil, fmt.Errorf("budget: %w", context.Cause(ctx))
-	}
+	c, err := l.admit(ctx, limits, payer, Limit{Tokens: expected.Tokens(), Money: expected.Money})
 	if err != nil {
-		return nil, l.toModelError(err, payer)
+		return nil, err
+	}
+	day, account := l.today(), Account{KindModel, clipName(model)}
+	l.settle(c, day, expected, share{account, expected})
+	settle = func(actual Usage) {
+		correction, change := l.begin(payer, Limit{}), actual.minus(expected)
+		l.settle(correction, day, change, share{account, change})
+		_ = l.store(ctx, correction) // it is tried again
+	}
+	if err := l.store(ctx, c); err != nil {
+		settle(Usage{}) // the charge may be stored, or will be
+		return nil, err
 	}
 	return settle, nil
 }

@@ -58,17 +58,10 @@ func ListAccounts(ctx context.Context, kv storage.KV, day string, kind Kind, aft
 
 // UserUsage returns the usage of a user on the recorded days, by day.
 func (l *Ledger) UserUsage(ctx context.Context, user string) (map[string]Usage, error) {
-	today := new(string)
-	if err := l.wait(ctx, l.enqueue(operation{}, func(_ context.Context, b *accountBook, _ time.Time) (bool, error) {
-		*today = b.day // pending charges are written
-		return false, nil
-	})); err != nil {
+	if err := l.fold(ctx, chargesPrefix); err != nil {
 		return nil, err
 	}
-	last, err := time.Parse(time.DateOnly, *today)
-	if err != nil {
-		return nil, fmt.Errorf("budget: %w", err)
-	}
+	last := l.cfg.Now().In(l.cfg.Location())
 	days := make(map[string]Usage)
 	for n := range keepNamedDays {
 		day := last.AddDate(0, 0, -n).Format(time.DateOnly)

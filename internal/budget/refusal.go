@@ -2,7 +2,6 @@ package budget
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,22 +19,17 @@ type Refusal struct {
 	IsMoney bool `json:"money,omitempty"`
 	// PartlyReserved is true if part of the budget is only reserved, for answers in progress.
 	PartlyReserved bool `json:"held,omitempty"`
-	// Until is when the account resets. BeyondDay is true if that is more than a day away.
-	Until     time.Time `json:"until"`
-	BeyondDay bool      `json:"far,omitempty"`
+	// Until is when the account resets.
+	Until time.Time `json:"until"`
 }
 
-// setUntil sets Until and BeyondDay, in the time zone of the accounts.
-func (r *Refusal) setUntil(today string, now time.Time, zone *time.Location) {
-	day, err := time.ParseInLocation(time.DateOnly, today, zone)
-	if err != nil {
-		day = now.In(zone)
+// endOf returns when an account of a kind resets.
+func (l *Ledger) endOf(k Kind) time.Time {
+	day := l.cfg.Now().In(l.cfg.Location())
+	if k == KindMonth {
+		return time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, day.Location())
 	}
-	r.Until = time.Date(day.Year(), day.Month(), day.Day()+1, 0, 0, 0, 0, zone)
-	if r.Account.Kind == KindMonth {
-		r.Until = time.Date(day.Year(), day.Month()+1, 1, 0, 0, 0, 0, zone)
-	}
-	r.BeyondDay = r.Until.After(now.Add(25 * time.Hour)) // as long as a day may be
+	return time.Date(day.Year(), day.Month(), day.Day()+1, 0, 0, 0, 0, day.Location())
 }
 
 // Error returns the text for the log.
@@ -61,11 +55,7 @@ func (r *Refusal) UserText() string {
 	if r.Account.Kind == KindMonth {
 		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.SpentOfLimit(), r.Until.Format("2 January"))
 	}
-	until := r.Until.Format("15:04 (MST)")
-	if r.BeyondDay {
-		until += r.Until.Format(" on 2 January 2006")
-	}
-	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.SpentOfLimit(), until)
+	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.SpentOfLimit(), r.Until.Format("15:04 (MST)"))
 }
 
 // SuggestedRaise returns the raise that an administrator is offered: the limit without raises.
@@ -90,31 +80,23 @@ func (l Limit) String() string {
 // Raise raises an account's limit until its day or month ends, and returns the new limit. base is the limit
 // without raises, which may be a payer's own. A second raise with the same key has no effect. The raise is
 // stored with the day.
-func (l *Ledger) Raise(ctx context.Context, raise Raise, base Limit) (Limit, error) {
-	raised := new(Limit)
-	err := l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (changed bool, _ error) {
-		account := b.account(ctx, raise.Account)
-		same := func(r Raise) bool { return r.Key != "" && r.Key == raise.Key }
-		if changed = !slices.ContainsFunc(account.Raises, same); changed {
-			raise.Time = now
-			account.Raises, account.changed = append(account.Raises, raise), true
+func (l *Ledger) Raise(ctx context.Context, raise Raise, base Limit) (raised Limit, err error) {
+	key := keyOf(l.today(), raise.Account)
+	err = l.change(ctx, []string{key}, func(all sums) bool {
+		account := all[key]
+		known := slices.ContainsFunc(account.Raises, func(r Raise) bool { return r.Key != "" && r.Key == raise.Key })
+		if !known {
+			raise.Time = l.cfg.Now()
+			account.Raises = append(account.Raises, raise)
 		}
-		*raised = b.addRaises(ctx, base, raise.Account)
-		return changed, nil
-	}))
+		raised = account.raise(base)
+		return !known
+	})
 	if err != nil {
-		return Limit{}, err
+		return Limit{}, fmt.Errorf("budget: raise a limit: %w", err)
 	}
 	l.log.Info("budget raised", "account", raise.Account.key(), "by", raise.Amount.String(), "who", raise.User)
-	return *raised, nil
-}
-
-// Move moves the accounts of a chat and its threads to another. It may be repeated.
-func (l *Ledger) Move(ctx context.Context, from, to string) error {
-	return l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, _ time.Time) (bool, error) {
-		b.move(ctx, from, to)
-		return true, nil
-	}))
+	return raised, nil
 }
 
 // AccountStatus is the usage of an account with its limit.
@@ -136,39 +118,25 @@ type Report struct {
 
 // Report returns the accounts of a payer.
 func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
-	limits, err := l.cfg.Limits(ctx)
-	if err != nil {
-		return Report{}, fmt.Errorf("budget: read the limits: %w", err)
-	}
-	limits.User = limits.User.lowerOf(payer.Limit)
-	r := new(Report)
-	err = l.wait(ctx, l.enqueue(operation{}, func(ctx context.Context, b *accountBook, now time.Time) (bool, error) {
-		line := func(k Kind) AccountStatus {
-			a := payer.account(k)
-			return AccountStatus{Account: a, Spent: b.account(ctx, a).Usage, Limit: b.limit(ctx, limits, a)}
-		}
-		var end Refusal
-		end.setUntil(b.day, now, l.cfg.Location())
-		*r = Report{
-			Until: end.Until, User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
-			ChatTotal: b.recordAt(ctx, chatTotalPrefix+payer.Chat).Usage,
-		}
-		return false, nil
-	}))
+	limits, err := l.limitsOf(ctx, payer)
 	if err != nil {
 		return Report{}, err
 	}
-	return *r, nil
-}
-
-func (l *Ledger) wait(ctx context.Context, done <-chan error) error {
-	select {
-	case err := <-done:
-		if err != nil && !errors.Is(err, errClosed) {
-			return fmt.Errorf("budget: %w", err)
-		}
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("budget: %w", context.Cause(ctx))
+	if err := l.fold(ctx, chargesPrefix); err != nil { // so that lists of accounts show the same
+		return Report{}, err
 	}
+	day := l.today()
+	all, err := l.current(ctx, day, payer)
+	if err != nil {
+		return Report{}, err
+	}
+	line := func(k Kind) AccountStatus {
+		a := payer.account(k)
+		sum := all[keyOf(day, a)]
+		return AccountStatus{Account: a, Spent: sum.Usage, Limit: sum.raise(limits.forKind(k))}
+	}
+	return Report{
+		Until: l.endOf(KindUser), User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
+		ChatTotal: all[chatTotalPrefix+payer.Chat].Usage,
+	}, nil
 }

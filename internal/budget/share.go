@@ -15,10 +15,10 @@ const (
 // maxShareName bounds the name of a model or a group in a key, in bytes.
 const maxShareName = 200
 
-// share is a part of a call's usage that has its own account.
+// share is the usage of a call that is added to one account.
 type share struct {
-	account Account
-	sum     Usage
+	Account Account `json:"account"`
+	Sum     Usage   `json:"sum"`
 }
 
 // shares returns the parts of a call's usage that are charged to accounts of their own.

@@ -67,8 +67,8 @@ import (
 //	blob/         chunks of those files, within the quota of each owner; deleted with the files
 //	account/      model usage: one for each user, chat and day for two months, one
 //	              for each day, month, model and tool group for 400 days, one for each chat
-//	              since it began; charges that are not added to them yet, for a second
-//	              or so
+//	              since it began; charges that are not added to them yet, for seconds, or
+//	              for a day if another process adds them
 //
 // The logs contain the conversations, which people search: they are kept, except those of tasks,
 // which are deleted with their lines.

@@ -146,8 +146,10 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 	if err != nil {
 		return turn.Profile{}, fmt.Errorf("find the model of the turn: %w", err)
 	}
+	charges := m.Ledger.NewTurn()
 	persona := turn.Profile{
-		Prompt: answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
+		Charges: charges,
+		Prompt:  answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
 		Effort: answer.Effort,
 	}
 	routes, name := answer.Routes, cmp.Or(scope.Model, m.ByKind.modelFor(purpose))
@@ -160,17 +162,17 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 			}
 		}
 		// If the chat's model cannot be asked, the strong one still can.
-		if usual, err := m.newFailover(ctx, scope, answer.Routes); err == nil {
+		if usual, err := m.newFailover(ctx, scope, answer.Routes, charges); err == nil {
 			persona.ChatModel = usual
 		}
 		routes = []settings.Route{deep} // no fallback: the user asked for the strong model
 	} else {
 		routes = m.prefer(ctx, name, routes)
 	}
-	if persona.Model, err = m.newFailover(ctx, scope, routes); err != nil || m.ByKind.Summaries == "" {
+	if persona.Model, err = m.newFailover(ctx, scope, routes, charges); err != nil || m.ByKind.Summaries == "" {
 		return persona, err
 	}
-	persona.Summarizer, err = m.newFailover(ctx, scope, m.prefer(ctx, m.ByKind.Summaries, answer.Routes))
+	persona.Summarizer, err = m.newFailover(ctx, scope, m.prefer(ctx, m.ByKind.Summaries, answer.Routes), charges)
 	return persona, err
 }
 
@@ -198,7 +200,7 @@ func (m *Models) prefer(ctx context.Context, name string, others []settings.Rout
 }
 
 // newFailover returns a model that tries the models of the routes in order.
-func (m *Models) newFailover(ctx context.Context, scope toolgroups.Scope, routes []settings.Route) (agent.Model, error) {
+func (m *Models) newFailover(ctx context.Context, scope toolgroups.Scope, routes []settings.Route, charges *budget.TurnCharges) (agent.Model, error) {
 	var candidates []agent.Candidate
 	for i, route := range routes {
 		client, err := m.newClient(ctx, route, i < len(routes)-1)
@@ -212,7 +214,7 @@ func (m *Models) newFailover(ctx context.Context, scope toolgroups.Scope, routes
 		payer := m.Payer(scope)
 		candidates = append(candidates, agent.Candidate{
 			Name: route.Provider.ID + "/" + route.Model.ID, KeyRemedy: keyRemedy(route.Provider),
-			Model: m.Ledger.Model(m.withTracing(m.Metrics.WrapModel(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),
+			Model: charges.Model(m.withTracing(m.Metrics.WrapModel(client, route.Provider.ID+"/"+route.Model.ID), route.Provider.Type, route.Model.ID),
 				payer, string(route.Provider.Type), route.Model.ID),
 		})
 	}

@@ -283,7 +283,8 @@ func newSimulatedReplica(ctx context.Context, dir string, store *countedStore, p
 			SeparateTurns: true, // each message has its own answer
 			Agent:         agent.New(agent.Config{}), Tools: func() *toolgroups.Registry { return tools },
 			Profile: func(_ context.Context, scope toolgroups.Scope, _ turn.Purpose) (turn.Profile, error) {
-				return turn.Profile{Model: ledger.Model(silentModel{}, budget.Payer{User: scope.User, Chat: scope.Chat}, "openai", "gpt-5-mini")}, nil
+				charges := ledger.NewTurn()
+				return turn.Profile{Charges: charges, Model: charges.Model(silentModel{}, budget.Payer{User: scope.User, Chat: scope.Chat}, "openai", "gpt-5-mini")}, nil
 			},
 		},
 	})
