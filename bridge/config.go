@@ -76,6 +76,9 @@ type Hooks struct {
 	// OnChatMoved is called when a chat gets a new id, before messages under the new id are answered.
 	// No turn runs under either id meanwhile. It is called again after an error or a crash.
 	OnChatMoved func(ctx context.Context, from, to chats.Chat) error
+	// Prune deletes from the rest of the program what is too old. One process calls it, at the start and every
+	// hour.
+	Prune func(ctx context.Context) error
 	// Forget deletes all data about a user (platform:id) and their direct chat from the rest of the
 	// program, after /forget. It may be called again after an error or a crash.
 	Forget func(ctx context.Context, user string, direct chats.Chat) error
@@ -133,6 +136,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
+	}
+	if cfg.Hooks.Prune == nil {
+		cfg.Hooks.Prune = func(context.Context) error { return nil }
 	}
 	if cfg.Hooks.Measure == nil {
 		cfg.Hooks.Measure = func(string, queue.Metric) {}

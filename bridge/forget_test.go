@@ -277,9 +277,10 @@ func TestHistoryHasAnAge(t *testing.T) {
 			seen.Store(turn.History[len(turn.History)-1].Text, turn.History)
 			return echo(ctx, turn)
 		}
-		var erased atomic.Int32
+		var erased, pruned atomic.Int32
 		r := newHarness(t, think, func(cfg *bridge.Config) {
 			cfg.Limits.HistoryDays = 30
+			cfg.Hooks.Prune = func(context.Context) error { pruned.Add(1); return nil }
 			cfg.Hooks.OnErased = func(context.Context) error { erased.Add(1); return nil }
 		})
 		r.accept(direct("1", "once secret"), group("g1", "6", "once secret as well"))
@@ -307,6 +308,9 @@ func TestHistoryHasAnAge(t *testing.T) {
 		}
 		if erased.Load() == 0 {
 			t.Error("nobody is told that something is gone")
+		}
+		if n := pruned.Load(); n < 32*24 {
+			t.Errorf("the rest of the program has pruned %d times", n)
 		}
 		if found := placesOf(t, r.cfg.Store, "fake:g"); len(found) > 0 {
 			t.Errorf("traces of a conversation that is gone in %q", found)

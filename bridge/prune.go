@@ -98,6 +98,7 @@ type pruner struct {
 	damageHandler *damageHandler
 	cache         interface{ Clear() }
 	onErased      func(ctx context.Context) error // see [Hooks]
+	pruneRest     func(ctx context.Context) error // see [Hooks]
 	dataDir       string
 	retention     Retention
 	now           func() time.Time
@@ -145,6 +146,7 @@ func (p *pruner) pruneOnce(ctx context.Context) error {
 		func() error { return p.people.Prune(ctx) },
 		func() error { return p.observer.Prune(ctx) },
 		func() error { return p.eraser.Sweep(ctx) },
+		func() error { return p.pruneRest(ctx) },
 		func() error { return p.unattended.prune(ctx) },
 		func() error { return p.deadLetters.Prune(ctx, now.Add(-queue.DeadLetterAge)) },
 		func() error { return audit.Prune(ctx, p.store, now.Add(-time.Duration(p.retention.AuditDays)*day)) },

@@ -196,7 +196,7 @@ func (b *Bridge) fillRest() {
 	*b.damageHandler = damageHandler{platforms: b.platforms, store: b.store, deadLetters: b.deadLetters, cards: b.cards, background: b.background, now: cfg.Now}
 	*b.pruner = pruner{
 		store: b.store, cards: b.cards, unattended: b.unattended, lasting: b.lasting, people: b.people, observer: b.observer, eraser: b.eraser, deadLetters: b.deadLetters, damageHandler: b.damageHandler, cache: b.turns.Cache,
-		onErased: cfg.Hooks.OnErased, dataDir: cfg.DataDir, retention: cfg.Limits.Retention,
+		onErased: cfg.Hooks.OnErased, pruneRest: cfg.Hooks.Prune, dataDir: cfg.DataDir, retention: cfg.Limits.Retention,
 		now: cfg.Now, log: b.log,
 	}
 	*b.commands = commandRegistry{

@@ -215,7 +215,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
 		Hooks: bridge.Hooks{
 			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
-			OnChatMoved: b.withHooks(mover(cfg.FilesDir(), b.files, b.tools.memory, b.tools.schedule, changing, b.ledger, log)), Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(),
+			OnChatMoved: private.Move, Prune: private.Prune, Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(),
 		},
 		Limits: bridge.Limits{
 			Concurrency: cfg.Concurrency(), Retention: cfg.Retention, AnswerLimits: cfg.AnswerLimits,
@@ -295,7 +295,7 @@ func (b *Bot) leaderCheck() func() bool {
 // Run serves messages until ctx ends.
 func (b *Bot) Run(ctx context.Context) error {
 	abandoned := func(ctx context.Context) error { return database.RemoveAbandoned(ctx, b.dataDir) }
-	return runAll(ctx, b.bridge.Run, b.store.Upgrade, abandoned, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.tools.memory.Run, b.models.LogAdvice, b.releaseStartMemory)
+	return runAll(ctx, b.bridge.Run, b.store.Upgrade, abandoned, b.offerClaim, b.tools.run, b.files.run, b.tools.schedule.Run, b.models.LogAdvice, b.releaseStartMemory)
 }
 
 // StartMemoryReleased is the log line of a bot that has given back the memory that only its start needed.

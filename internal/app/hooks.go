@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"oneclaw/bridge"
-	"oneclaw/bridge/chats"
 	"oneclaw/internal/config"
 	"oneclaw/internal/hooks"
 	"oneclaw/storage"
@@ -28,12 +27,4 @@ func (b *Bot) openHooks(cfg config.Config, store storage.KV, log *slog.Logger) e
 // callBoth returns a function that calls both functions, the second even if the first fails.
 func callBoth(one, other func(context.Context, bridge.TaskResult) error) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error { return errors.Join(one(ctx, r), other(ctx, r)) }
-}
-
-// withHooks returns a function that calls move and then moves the webhooks of a chat, even if move fails.
-func (b *Bot) withHooks(move func(ctx context.Context, from, to chats.Chat) error) func(ctx context.Context, from, to chats.Chat) error {
-	return func(ctx context.Context, from, to chats.Chat) error {
-		before, after := chats.Message{Chat: from}.Owner(), chats.Message{Chat: to}.Owner()
-		return errors.Join(move(ctx, from, to), b.hooks.Move(ctx, before, after, to))
-	}
 }

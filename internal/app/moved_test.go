@@ -49,7 +49,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	moved := mover(dir, nil, b.tools.memory, b.tools.schedule, changing, b.ledger, log)
+	moved := b.newExporter(cfg).Move
 	for range 2 { // the second time changes nothing
 		if err := moved(ctx, from, to); err != nil {
 			t.Fatal(err)

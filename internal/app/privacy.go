@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/workspace"
 )
 
-// personalData returns the kinds of personal data, with functions that export and delete each.
+// personalData returns the kinds of data of people and chats, with functions that export, delete and move each.
 func (b *Bot) personalData(cfg config.Config) []personal.Part {
 	type person = personal.Person
 	owner := func(of func(context.Context, string) error) func(context.Context, person) error {
@@ -25,15 +25,16 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 	}
 	return []personal.Part{
 		{
-			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget),
+			Name: "memory", About: "What I remember of you.", Forget: owner(b.tools.memory.Forget), Move: b.moveMemory, Prune: b.tools.memory.Prune,
 			Data: func(ctx context.Context, p person) (any, error) { return b.tools.memory.Notes(ctx, p.User) },
 		},
 		{
 			Name: "schedules", About: "Your scheduled tasks, also those in groups.", Forget: owner(b.tools.schedule.Forget),
 			Data: func(ctx context.Context, p person) (any, error) { return b.tools.schedule.TasksOf(ctx, p.User) },
+			Move: func(ctx context.Context, from, to string) error { return b.tools.schedule.Move(ctx, from, to, to) },
 		},
 		{
-			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget),
+			Name: "webhooks", About: "Your webhooks.", Forget: owner(b.hooks.Forget), Move: b.hooks.Move,
 			Data: func(ctx context.Context, p person) (any, error) { return b.hooks.ByUser(ctx, p.User) },
 		},
 		{
@@ -42,7 +43,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			},
 		},
 		{
-			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget),
+			Name: "accounts", About: "What you have connected an account at.", Forget: owner(b.tools.connections.Forget), Prune: b.tools.connections.Prune,
 			Data: func(ctx context.Context, p person) (any, error) {
 				return b.tools.connections.ConnectedServices(ctx, p.User)
 			},
@@ -61,6 +62,9 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Forget: func(ctx context.Context, p person) error {
 				return b.tools.settings.Chats.Forget(ctx, p.DirectChat.String(), p.User)
 			},
+			Move: func(ctx context.Context, from, to string) error {
+				return b.tools.settings.Chats.Move(ctx, from, from, to, to)
+			},
 		},
 		{
 			Name: "agents", About: "The agents that you have made.",
@@ -69,7 +73,10 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 				return slices.DeleteFunc(all, func(a settings.Agent) bool { return a.Owner != p.User }), err
 			},
 		},
-		{Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) }},
+		{
+			Name: "files", Forget: func(ctx context.Context, p person) error { return b.forgetFiles(ctx, cfg, p.User) },
+			Move: func(ctx context.Context, from, to string) error { return b.moveFiles(ctx, cfg.FilesDir(), from, to) },
+		},
 		{
 			Name: "heard", About: "What you said, not to me, in groups where I also read that; a day.",
 			Data: func(ctx context.Context, p person) (any, error) { return privacy.AmbientOf(ctx, b.store, p.User) },
@@ -81,7 +88,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			},
 		},
 		{
-			Name: "usage", About: "What models have used for you, by day; two months.",
+			Name: "usage", About: "What models have used for you, by day; two months.", Move: b.ledger.Move,
 			Data: func(ctx context.Context, p person) (any, error) { return b.ledger.UserUsage(ctx, p.User) },
 		},
 		{Name: "audit", About: "What you have done that administrators may have to know later.", Data: b.auditEntries},

@@ -103,28 +103,16 @@ func (d *Handler) Load(ctx context.Context) error {
 	return nil
 }
 
-// Run applies changes made by other replicas, notifies administrators of changes to allow, and deletes
-// sign-ins that were not confirmed, until ctx ends.
+// Run applies changes made by other replicas, and notifies administrators of changes to allow, until ctx ends.
 func (d *Handler) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { d.follow(ctx, serverPrefix, d.Load) })
 	all.Go(func() { d.follow(ctx, mcp.RecordPrefix, d.refreshRecords) })
-	all.Go(func() { d.prune(ctx) })
 }
 
-// pruneInterval is the time between prunings. The first runs at the start.
-const pruneInterval = time.Hour
-
-// prune deletes the sign-ins that were not confirmed in time.
-func (d *Handler) prune(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := d.cfg.Servers.PruneSignIns(ctx); err != nil && ctx.Err() == nil {
-			d.cfg.Logger.Warn("cannot delete the sign-ins at MCP servers that were not confirmed", "err", err)
-		}
-		_ = retry.Wait(ctx, pruneInterval) // the loop checks ctx
-	}
-}
+// Prune deletes the sign-ins that were not confirmed in time.
+func (d *Handler) Prune(ctx context.Context) error { return d.cfg.Servers.PruneSignIns(ctx) }
 
 // follow calls read at once and after each change of a key with the prefix. After an error it tries again.
 func (d *Handler) follow(ctx context.Context, prefix string, read func(context.Context) error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -148,29 +147,6 @@ func TestServersAreAddedOnAllReplicas(t *testing.T) {
 	}
 	one.says(t, "mcp", "remove notes", "There is no server")
 	one.says(t, "mcp", "remove fixed", "stands in the settings")
-}
-
-// listed is a store that tells which prefixes are listed.
-type listed struct {
-	storage.KV
-	prefixes chan string
-}
-
-func (l listed) List(ctx context.Context, r storage.Range) iter.Seq2[storage.Entry, error] {
-	l.prefixes <- r.Prefix
-	return l.KV.List(ctx, r)
-}
-
-func TestSignInsThatWereNotConfirmedAreLookedFor(t *testing.T) {
-	store := listed{openStore(t), make(chan string, 20)}
-	r := newReplica(t, store)
-	var running sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	running.Go(func() { r.desk.Run(ctx) })
-	for <-store.prefixes != "mcp/pending/" {
-	}
-	stop()
-	running.Wait()
 }
 
 // Of two administrators who add one name at the same time, one reads that it was not theirs, and the

@@ -205,9 +205,8 @@ func (h *Hooks) filter(ctx context.Context, which func(hook) bool) ([]hook, erro
 	return all, nil
 }
 
-// Move moves the hooks of a chat to the chat that continues it. from and owner are the owners before and
-// after the move.
-func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) error {
+// Move moves the hooks of a shared chat, platform:id, to the chat that continues it.
+func (h *Hooks) Move(ctx context.Context, from, to string) error {
 	all, err := h.ownedBy(ctx, from)
 	if err != nil {
 		return err
@@ -218,8 +217,8 @@ func (h *Hooks) Move(ctx context.Context, from, owner string, to chats.Chat) err
 			if err != nil {
 				return err
 			}
-			chat.ID = to.ID
-			one.Owner, one.Chat = owner, chat.String()
+			_, chat.ID, _ = strings.Cut(to, ":")
+			one.Owner, one.Chat = to, chat.String()
 			return nil
 		})
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {

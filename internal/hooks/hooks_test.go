@@ -424,7 +424,7 @@ func TestAMovedChatKeepsItsHooks(t *testing.T) {
 	d := newDoor(t)
 	one := d.hook(group, "one")
 	for range 2 {
-		if err := d.Move(t.Context(), "fake:-7", "fake:-1007", chats.Chat{Platform: "fake", ID: "-1007"}); err != nil {
+		if err := d.Move(t.Context(), "fake:-7", "fake:-1007"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -52,6 +52,11 @@ type Part struct {
 	// Forget deletes the data, and may be repeated. It is nil if the bridge deletes the data, or if
 	// the data is kept.
 	Forget func(ctx context.Context, p Person) error
+	// Move moves the data of a chat, platform:id, to the chat that continues it, and may be repeated. It is
+	// nil for data that no shared chat has, or that the bridge moves.
+	Move func(ctx context.Context, from, to string) error
+	// Prune deletes what is too old. It is nil if nothing is, or if the bridge deletes it.
+	Prune func(ctx context.Context) error
 }
 
 // Config configures an [Exporter]. All fields but Logger are required.
@@ -77,15 +82,43 @@ func (d *Exporter) Commands() []bridge.Command {
 	}}
 }
 
-// Forget deletes a user's data in all parts, also in those behind one that fails.
+// Forget deletes a user's data in all parts.
 func (d *Exporter) Forget(ctx context.Context, user string, direct chats.Chat) error {
+	return d.each(func(p Part) error {
+		if p.Forget == nil {
+			return nil
+		}
+		return p.Forget(ctx, Person{user, direct})
+	})
+}
+
+// Move moves the data of a chat to the chat that continues it. Telegram gives a group another id when it
+// becomes a supergroup.
+func (d *Exporter) Move(ctx context.Context, from, to chats.Chat) error {
+	return d.each(func(p Part) error {
+		if p.Move == nil {
+			return nil
+		}
+		return p.Move(ctx, from.String(), to.String())
+	})
+}
+
+// Prune deletes what is too old.
+func (d *Exporter) Prune(ctx context.Context) error {
+	return d.each(func(p Part) error {
+		if p.Prune == nil {
+			return nil
+		}
+		return p.Prune(ctx)
+	})
+}
+
+// each calls do with all parts, also with those behind one that fails.
+func (d *Exporter) each(do func(Part) error) error {
 	var failed []error
 	for _, part := range d.cfg.Parts {
-		if part.Forget == nil {
-			continue
-		}
-		if err := part.Forget(ctx, Person{user, direct}); err != nil {
-			failed = append(failed, fmt.Errorf("personal: delete the %s of %s: %w", part.Name, user, err))
+		if err := do(part); err != nil {
+			failed = append(failed, fmt.Errorf("personal: %s: %w", part.Name, err))
 		}
 	}
 	return errors.Join(failed...)

@@ -220,24 +220,29 @@ func TestACopyLeavesOutWhatCannotBeReadAndSaysSo(t *testing.T) {
 	}
 }
 
-// Data that cannot be deleted now keeps no other from being deleted.
-func TestForgetGoesOnBehindAFailure(t *testing.T) {
+// Data that cannot be deleted, moved or pruned now keeps no other from it.
+func TestAPartThatFailsHoldsUpNoOther(t *testing.T) {
 	never := errors.New("never")
-	var gone []string
+	var done []string
 	part := func(name string, err error) personal.Part {
+		do := func(what string) error {
+			done = append(done, what+" "+name)
+			return err
+		}
 		return personal.Part{
-			Name: name,
-			Forget: func(context.Context, personal.Person) error {
-				gone = append(gone, name)
-				return err
-			},
+			Name:   name,
+			Forget: func(context.Context, personal.Person) error { return do("forget") },
+			Move:   func(context.Context, string, string) error { return do("move") },
+			Prune:  func(context.Context) error { return do("prune") },
 		}
 	}
-	exporter := personal.New(personal.Config{Parts: []personal.Part{part("memory", never), part("schedules", nil)}})
-	if err := exporter.Forget(t.Context(), "fake:1", chats.Chat{}); !errors.Is(err, never) {
-		t.Errorf("the failure is told as %v", err)
+	exporter := personal.New(personal.Config{Parts: []personal.Part{part("memory", never), {Name: "usage"}, part("schedules", nil)}})
+	for _, err := range []error{exporter.Forget(t.Context(), "fake:1", chats.Chat{}), exporter.Move(t.Context(), chats.Chat{}, chats.Chat{}), exporter.Prune(t.Context())} {
+		if !errors.Is(err, never) {
+			t.Errorf("the failure is told as %v", err)
+		}
 	}
-	if want := []string{"memory", "schedules"}; !slices.Equal(gone, want) {
-		t.Errorf("tried are %q", gone)
+	if want := []string{"forget memory", "forget schedules", "move memory", "move schedules", "prune memory", "prune schedules"}; !slices.Equal(done, want) {
+		t.Errorf("tried are %q", done)
 	}
 }

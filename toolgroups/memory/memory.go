@@ -422,25 +422,6 @@ func (m *Memory) updateAll(ctx context.Context, f func(*document) (changed bool)
 	return nil
 }
 
-// pruneInterval is the time between prunings.
-const pruneInterval = time.Hour
-
-// Run prunes at the start and every hour until ctx ends.
-func (m *Memory) Run(ctx context.Context) error {
-	tick := time.NewTicker(pruneInterval)
-	defer tick.Stop()
-	for {
-		if err := m.Prune(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Logger.Warn("removed memories cannot be pruned", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
 // Move moves the notes of one owner to another, for a chat that continues under another ID. Notes
 // saved meanwhile are moved too.
 func (m *Memory) Move(ctx context.Context, from, to string) error {
