@@ -67,6 +67,7 @@ func seeAndForget(s *stage) {
 	s.card("What I remember about you", "(2)")
 
 	s.tell("forget that I like tea", "Forgotten: You like tea. ")
+	s.tell("forget that my cat is called Minka", "Forgotten: Your cat is called Minka. ")
 	s.tell("remember that my cat is called Luna", "Noted: Your cat is called Luna.")
 	s.say(0, s.sign+"clear")
 	s.one("cleared")

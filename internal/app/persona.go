@@ -47,14 +47,11 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	if scope.Outsider {
 		return persona, nil // the facts are the owner's
 	}
-	if persona.Tail, err = p.memory.Snapshot(ctx, scope.Owner, p.conversationStart(ctx, scope)); err != nil {
-		p.log.Warn("answering without memory", "err", err)
-		return persona, nil
-	}
 	notes, err := p.memory.Notes(ctx, scope.Owner)
 	if err != nil {
-		p.log.Warn("the authors of what is remembered are unknown", "err", err)
+		p.log.Warn("answering without memory", "err", err)
 	}
+	persona.Tail = memory.Snapshot(notes, p.conversationStart(ctx, scope))
 	persona.TailOthers = err != nil || slices.ContainsFunc(notes, func(n memory.Note) bool { return n.IsOthers(scope.User) })
 	return persona, nil
 }

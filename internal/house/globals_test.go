@@ -16,7 +16,6 @@ var immutable = [][2]string{
 	{"errors", "New"},
 	{"fmt", "Errorf"},
 	{"regexp", "MustCompile"},
-	{"oneclaw/internal/lazyregexp", "MustCompile"},
 	{"sync", "OnceValue"}, // what it returns never changes either
 	{"strings", "NewReplacer"},
 	{"html/template", "Must"},

@@ -49,7 +49,7 @@ func openPanel(t *testing.T, store storage.KV, scope toolgroups.Scope, notes int
 		t.Fatal(err)
 	}
 	for i := range notes {
-		if _, err := m.Save(t.Context(), scope, "", fmt.Sprintf("likes thing *%d*", i+1)); err != nil {
+		if _, _, err := m.Save(t.Context(), scope, "", fmt.Sprintf("likes thing *%d*", i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,6 @@ func TestFactsThatAreReplacedOrForgottenAreAnnouncedAndComeBack(t *testing.T) {
 		announced       []string
 	}{
 		{"save_memory", `{"content":"Plays the harp"}`, nil},
-		{"save_memory", `{"content":"User is not vegetarian"}`, []string{"I remember “User is not vegetarian” instead of “User is vegetarian”."}},
 		{"update_memory", `{"memory":"User is vegetarian","content":"Is vegan"}`, []string{"I remember “Is vegan” instead of “User is vegetarian”."}},
 		{"forget_memory", `{"memory":"User is vegetarian"}`, []string{"I forgot “User is vegetarian”."}},
 	} {

@@ -93,21 +93,20 @@ func TestCapitalsAndTheSectionAreCorrected(t *testing.T) {
 	}
 }
 
-// A save that takes the place of an older fact says so, and undoing it restores the older one.
-func TestAReplacedFactComesBack(t *testing.T) {
+// A save names the facts that it may contradict, so that the model has them forgotten.
+func TestASaveNamesFactsThatItMayContradict(t *testing.T) {
 	b := newBench(t, openStore(t))
-	b.save(t, ada, "", "Lives in Berlin")
-	if got := b.save(t, ada, "", "Lives in Munich"); !strings.HasPrefix(got, "Saved in Notes. It takes the place of 'Lives in Berlin'. Memory before this:\n") {
-		t.Errorf("told %q", got)
-	}
-	_, removed, err := b.List(t.Context(), ada)
-	if err != nil || len(removed) != 1 {
-		t.Fatal(removed, err)
-	}
-	if _, err := b.Restore(t.Context(), scopeOf(ada), removed[0].ID()); err != nil {
+	b.save(t, ada, "", "The cat is called Minka")
+	b.save(t, ada, "", "Likes tea")
+	notes, _, err := b.List(t.Context(), ada)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if notes, removed := b.texts(t, ada); !slices.Equal(notes, []string{"Lives in Berlin"}) || !slices.Equal(removed, []string{"Lives in Munich"}) {
+	want := "Saved in Notes. If one of these is no longer true, forget it with forget_memory (group memory):\n" + notes[1].ID() + ": The cat is called Minka"
+	if got := b.save(t, ada, "", "The cat is called Luna now"); got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	if notes, removed := b.texts(t, ada); len(notes) != 3 || len(removed) > 0 {
 		t.Errorf("remembered %q, removed %q", notes, removed)
 	}
 }
@@ -147,27 +146,20 @@ func TestBadChangesLoseNothing(t *testing.T) {
 	}
 }
 
-// In a shared chat the person who had a fact saved may change it, and administrators: nobody loses a
-// fact to another's, either.
+// In a shared chat the person who had a fact saved may change it, and administrators.
 func TestFactsOfAChatBelongToTheirAuthors(t *testing.T) {
 	b := newBench(t, openStore(t))
 	in := func(user string, role toolgroups.Role) toolgroups.Scope {
 		return toolgroups.Scope{Owner: "telegram:-9", User: user, Role: role}
 	}
 	ann, bob, zoe := in("telegram:1", toolgroups.RoleUser), in("telegram:2", toolgroups.RoleUser), in("telegram:3", toolgroups.RoleAdmin)
-	saved, err := b.Save(t.Context(), ann, "", "The stand-up is at 9")
+	note, _, err := b.Save(t.Context(), ann, "", "The stand-up is at 9")
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := saved.Note.ID()
-	if saved, err = b.Save(t.Context(), bob, "", "The stand-up is at 10"); err != nil || len(saved.Replaced) != 0 || len(saved.Kept) != 1 {
-		t.Errorf("%+v, %v", saved, err)
-	}
-	if saved, err = b.Save(t.Context(), zoe, "", "The stand-up is at 11"); err != nil || len(saved.Replaced) != 0 || len(saved.Kept) != 2 {
-		t.Errorf("an administrator's: %+v, %v", saved, err)
-	}
-	if _, err := b.Remove(t.Context(), zoe, saved.Note.ID()); err != nil {
-		t.Error(err)
+	id := note.ID()
+	if _, _, err = b.Save(t.Context(), bob, "", "The stand-up is at 10"); err != nil {
+		t.Fatal(err)
 	}
 	for _, change := range []func() error{
 		func() error { _, err := b.Remove(t.Context(), bob, id); return err },
@@ -235,7 +227,7 @@ func TestRemovedFactsAreDeletedAfterADay(t *testing.T) {
 func TestMoveKeepsRemovedFacts(t *testing.T) {
 	b := newBench(t, openStore(t))
 	scope := toolgroups.Scope{Owner: "telegram:-5", User: "telegram:1"}
-	saved, err := b.Save(t.Context(), scope, "", "Likes tea")
+	note, _, err := b.Save(t.Context(), scope, "", "Likes tea")
 	if err == nil {
 		_, err = b.Remove(t.Context(), scope, "Likes tea")
 	}
@@ -248,7 +240,7 @@ func TestMoveKeepsRemovedFacts(t *testing.T) {
 		}
 	}
 	scope.Owner = "telegram:-100"
-	if _, err := b.Restore(t.Context(), scope, saved.Note.ID()); err != nil {
+	if _, err := b.Restore(t.Context(), scope, note.ID()); err != nil {
 		t.Error(err)
 	}
 	if notes, removed := b.texts(t, "telegram:-5"); len(notes)+len(removed) != 0 {

@@ -16,7 +16,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"oneclaw/internal/cache"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -74,17 +73,9 @@ type Config struct {
 
 // Memory keeps the notes of all owners, separately for each. It can be used concurrently.
 type Memory struct {
-	cfg Config
-	// recentNotes caches recently read notes, because a turn reads them twice.
-	recentNotes *cache.Cache[string, []Note]
-	lexicon     func() *lexicon // made at the first use
+	cfg        Config
+	dictionary func() *dictionary // made at the first use
 }
-
-// Bounds of the cache of notes.
-const (
-	maxCachedOwners = 128
-	cacheAge        = time.Second
-)
 
 // New makes a memory on a store.
 func New(cfg Config) (*Memory, error) {
@@ -98,7 +89,7 @@ func New(cfg Config) (*Memory, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
-	return &Memory{cfg: cfg, recentNotes: cache.New[string, []Note](maxCachedOwners), lexicon: sync.OnceValue(newLexicon)}, nil
+	return &Memory{cfg, sync.OnceValue(newDictionary)}, nil
 }
 
 // Note is one fact.
@@ -142,17 +133,10 @@ type document struct {
 	Removed []removedNote `json:"removed,omitempty"`
 }
 
-// remove removes the notes for which the function is returns true.
-func (d *document) remove(now time.Time, replacedBy string, is func(Note) bool) (removed []Note) {
-	d.Notes = slices.DeleteFunc(d.Notes, func(n Note) bool {
-		if !is(n) {
-			return false
-		}
-		removed = append(removed, n)
-		d.Removed = append(d.Removed, removedNote{n, now, replacedBy})
-		return true
-	})
-	return removed
+// remove removes the i-th note.
+func (d *document) remove(i int, now time.Time, replacedBy string) {
+	d.Removed = append(d.Removed, removedNote{d.Notes[i], now, replacedBy})
+	d.Notes = slices.Delete(d.Notes, i, i+1)
 }
 
 // prune drops the removed notes that can no longer be restored.
@@ -173,68 +157,29 @@ func (d *document) checkRemoved(now time.Time) error {
 	return nil
 }
 
-// MayChange reports whether a user may change or remove a note: in a shared chat only its author and
+// mayChange reports whether a user may change or remove a note: in a shared chat only its author and
 // administrators may.
-func MayChange(scope toolgroups.Scope, n Note) bool {
+func mayChange(scope toolgroups.Scope, n Note) bool {
 	return scope.Owner == scope.User || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
 }
 
-// Notes returns the notes of an owner, the newest first. Notes that another process saved within
-// the last second may be missing.
-func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
-	if notes, ok := m.recentNotes.Get(owner); ok {
-		return slices.Clone(notes), nil
-	}
-	doc, _, err := m.read(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	sortNewestFirst(doc.Notes)
-	m.recentNotes.Put(owner, slices.Clone(doc.Notes), cacheAge)
-	return doc.Notes, nil
-}
-
-// Saved is the result of a save.
-type Saved struct {
-	// Note is the saved note.
-	Note Note
-	// Before is the memory before the change, as Markdown.
-	Before string
-	// Replaced are the notes that the new one contradicts, and whose place it took. Kept are those of
-	// other authors that it contradicts.
-	Replaced, Kept []Note
-}
-
-// Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user.
-// It removes the notes that the new one contradicts, in a shared chat only those of that user. It returns
-// [ErrInvalid], [ErrDuplicate] or [ErrFull] if the note is not saved.
-func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text string) (saved Saved, err error) {
+// Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user. It
+// returns the note and those that were there before, or [ErrInvalid], [ErrDuplicate] or [ErrFull] if it is
+// not saved.
+func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text string) (note Note, others []Note, err error) {
 	if text, err = checkText(text); err != nil {
-		return saved, err
+		return note, nil, err
 	}
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		if isSaved(doc.Notes, text) {
 			return ErrDuplicate
 		}
-		now := m.cfg.Now().UTC()
-		saved = Saved{Note: Note{Section: sectionOf(section), Text: text, SavedAt: now, Author: scope.User, Outside: scope.HoldsOthers}, Before: renderMarkdown(doc.Notes)}
-		saved.Replaced = doc.remove(now, saved.Note.ID(), func(n Note) bool {
-			conflicts := contradicts(n.Text, text)
-			if others := scope.Owner != scope.User && (n.Author == "" || n.Author != scope.User); conflicts && others {
-				saved.Kept = append(saved.Kept, n)
-				return false
-			}
-			return conflicts
-		})
-		doc.Notes = append(doc.Notes, saved.Note)
-		if len(saved.Replaced) > 0 {
-			if err := doc.checkRemoved(now); err != nil {
-				return err
-			}
-		}
+		note = Note{Section: sectionOf(section), Text: text, SavedAt: m.cfg.Now().UTC(), Author: scope.User, Outside: scope.HoldsOthers}
+		others = slices.Clone(doc.Notes)
+		doc.Notes = append(doc.Notes, note)
 		return checkLimits(doc.Notes)
 	})
-	return saved, err
+	return note, others, err
 }
 
 // checkText returns a note's text as it is stored, or [ErrInvalid].
@@ -253,23 +198,21 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 		return old, err
 	}
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
-		if old, err = doc.find(scope, name); err != nil {
+		i, err := doc.find(scope, name)
+		if err != nil {
 			return err
 		}
-		now := m.cfg.Now().UTC()
-		note := Note{Section: old.Section, Text: text, SavedAt: now, Author: old.Author, Outside: scope.HoldsOthers}
+		old = doc.Notes[i]
+		note := Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: old.Author, Outside: scope.HoldsOthers}
 		if section != "" {
 			note.Section = sectionOf(section)
 		}
-		doc.remove(now, note.ID(), func(n Note) bool { return n.ID() == old.ID() })
+		doc.remove(i, note.SavedAt, note.ID())
 		if isSaved(doc.Notes, text) || note.Text == old.Text && note.Section == old.Section {
 			return ErrDuplicate
 		}
 		doc.Notes = append(doc.Notes, note)
-		if err := doc.checkRemoved(now); err != nil {
-			return err
-		}
-		return checkLimits(doc.Notes)
+		return errors.Join(doc.checkRemoved(note.SavedAt), checkLimits(doc.Notes))
 	})
 	return old, err
 }
@@ -282,11 +225,13 @@ func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string
 			note = doc.Removed[i].Note
 			return errUnchanged
 		}
-		if note, err = doc.find(scope, name); err != nil {
+		i, err := doc.find(scope, name)
+		if err != nil {
 			return err
 		}
+		note = doc.Notes[i]
 		now := m.cfg.Now().UTC()
-		doc.remove(now, "", func(n Note) bool { return n.ID() == note.ID() })
+		doc.remove(i, now, "")
 		return doc.checkRemoved(now)
 	})
 	return note, err
@@ -296,31 +241,37 @@ func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string
 // replaced it. A note that is there already is returned, too.
 func (m *Memory) Restore(ctx context.Context, scope toolgroups.Scope, id string) (note Note, err error) {
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
-		if i := slices.IndexFunc(doc.Notes, func(n Note) bool { return n.ID() == id }); i >= 0 {
+		if i := doc.indexOf(id); i >= 0 {
 			note = doc.Notes[i]
 			return errUnchanged
 		}
-		i := doc.findRemoved(id)
-		if i < 0 {
+		at := doc.findRemoved(id)
+		if at < 0 {
 			return ErrNotFound
 		}
-		removed := doc.Removed[i]
-		if note = removed.Note; !MayChange(scope, note) {
+		removed := doc.Removed[at]
+		if note = removed.Note; !mayChange(scope, note) {
 			return ErrDenied
 		}
-		doc.Removed = slices.Delete(doc.Removed, i, i+1)
-		if removed.ReplacedBy != "" {
-			doc.remove(m.cfg.Now().UTC(), id, func(n Note) bool { return n.ID() == removed.ReplacedBy && MayChange(scope, n) })
+		doc.Removed = slices.Delete(doc.Removed, at, at+1)
+		if i := doc.indexOf(removed.ReplacedBy); i >= 0 && mayChange(scope, doc.Notes[i]) {
+			doc.remove(i, m.cfg.Now().UTC(), id)
 		}
-		at, _ := slices.BinarySearchFunc(doc.Notes, note, func(a, b Note) int { return a.SavedAt.Compare(b.SavedAt) })
+		at, _ = slices.BinarySearchFunc(doc.Notes, note, func(a, b Note) int { return a.SavedAt.Compare(b.SavedAt) })
 		doc.Notes = slices.Insert(doc.Notes, at, note)
 		return checkLimits(doc.Notes)
 	})
 	return note, err
 }
 
+// Notes returns the notes of an owner, the newest first.
+func (m *Memory) Notes(ctx context.Context, owner string) ([]Note, error) {
+	notes, _, err := m.List(ctx, owner)
+	return notes, err
+}
+
 // List returns the notes of an owner, the newest first, and those that can be restored, the last
-// removed first. Unlike [Memory.Notes] it sees each earlier write.
+// removed first.
 func (m *Memory) List(ctx context.Context, owner string) (notes, removed []Note, err error) {
 	doc, _, err := m.read(ctx, owner)
 	if err != nil {
@@ -330,7 +281,7 @@ func (m *Memory) List(ctx context.Context, owner string) (notes, removed []Note,
 	for _, r := range slices.Backward(doc.Removed) {
 		removed = append(removed, r.Note)
 	}
-	sortNewestFirst(doc.Notes)
+	slices.SortStableFunc(doc.Notes, func(a, b Note) int { return b.SavedAt.Compare(a.SavedAt) })
 	return doc.Notes, removed, nil
 }
 
@@ -340,31 +291,29 @@ func (m *Memory) Check(ctx context.Context, scope toolgroups.Scope, id string) e
 	if err != nil {
 		return err
 	}
-	all := append(notes, removed...)
-	i := slices.IndexFunc(all, func(n Note) bool { return n.ID() == id })
-	if i < 0 {
-		return ErrNotFound
-	}
-	if !MayChange(scope, all[i]) {
-		return ErrDenied
-	}
-	return nil
+	doc := document{Notes: append(notes, removed...)}
+	_, err = doc.find(scope, id)
+	return err
 }
 
-// find returns the note with a name, its ID or its text, if the user may change it.
-func (d *document) find(scope toolgroups.Scope, name string) (Note, error) {
-	i := slices.IndexFunc(d.Notes, func(n Note) bool { return n.ID() == name })
+// find returns the place of the note with a name, its ID or its text, if the user may change it.
+func (d *document) find(scope toolgroups.Scope, name string) (int, error) {
+	i := d.indexOf(name)
 	if i < 0 {
 		text := foldText(strings.TrimPrefix(strings.TrimSpace(name), "- "))
 		i = slices.IndexFunc(d.Notes, func(n Note) bool { return foldText(n.Text) == text })
 	}
-	if i < 0 {
-		return Note{}, ErrNotFound
+	switch {
+	case i < 0:
+		return i, ErrNotFound
+	case !mayChange(scope, d.Notes[i]):
+		return i, ErrDenied
 	}
-	if !MayChange(scope, d.Notes[i]) {
-		return d.Notes[i], ErrDenied
-	}
-	return d.Notes[i], nil
+	return i, nil
+}
+
+func (d *document) indexOf(id string) int {
+	return slices.IndexFunc(d.Notes, func(n Note) bool { return n.ID() == id })
 }
 
 func (d *document) findRemoved(id string) int {
@@ -373,7 +322,6 @@ func (d *document) findRemoved(id string) int {
 
 // Forget deletes all notes of an owner, and the owner's name as the author of others' notes.
 func (m *Memory) Forget(ctx context.Context, owner string) error {
-	defer m.recentNotes.Forget(owner)
 	if err := m.cfg.Store.Delete(ctx, keyPrefix+owner, storage.Any); err != nil {
 		return fmt.Errorf("delete the memory of %s: %w", owner, err)
 	}
@@ -455,10 +403,6 @@ func (m *Memory) Move(ctx context.Context, from, to string) error {
 	}
 }
 
-func sortNewestFirst(notes []Note) {
-	slices.SortStableFunc(notes, func(a, b Note) int { return b.SavedAt.Compare(a.SavedAt) })
-}
-
 func checkLimits(notes []Note) error {
 	total := 0
 	for _, n := range notes {
@@ -477,7 +421,14 @@ func isSaved(notes []Note, text string) bool {
 	long := utf8.RuneCountInString(text) > shortNote
 	return slices.ContainsFunc(notes, func(n Note) bool {
 		have := foldText(n.Text)
-		return have == text || long && containsWords(have, text) && negationPattern.MatchString(have) == negationPattern.MatchString(text)
+		return have == text || long && containsWords(have, text) && negates(have) == negates(text)
+	})
+}
+
+// negates reports whether a sentence has a word such as not, in English or German.
+func negates(text string) bool {
+	return slices.ContainsFunc(strings.Fields(text), func(word string) bool {
+		return strings.HasSuffix(word, "n't") || slices.Contains([]string{"not", "no", "never", "cannot", "nicht", "kein", "keine", "keinen"}, word)
 	})
 }
 
@@ -542,7 +493,6 @@ var errUnchanged = errors.New("memory: unchanged")
 
 // update changes an owner's document with f. After a conflict with another writer it tries again.
 func (m *Memory) update(ctx context.Context, owner string, f func(*document) error) error {
-	defer m.recentNotes.Forget(owner)
 	for range maxAttempts {
 		doc, rev, err := m.read(ctx, owner)
 		if err != nil {

@@ -99,36 +99,26 @@ func (b *bench) save(t testing.TB, owner, category, content string) string {
 
 func (b *bench) markdown(t testing.TB, owner string) string {
 	t.Helper()
-	_, notes, _ := strings.Cut(b.snapshot(t, owner, time.Time{}), "not instructions.\n\n")
+	_, notes, _ := strings.Cut(b.snapshot(t, owner, b.now().AddDate(1, 0, 0)), "not instructions.\n\n")
 	return notes
 }
 
 func TestNotesStandInTheirSections(t *testing.T) {
 	b := newBench(t, openStore(t))
-	if got := b.save(t, ada, "projects", "Builds a boat"); got != "Saved in Projects. Memory before this:\n(empty)" {
+	if got := b.save(t, ada, "projects", "Builds a boat"); got != "Saved in Projects." {
 		t.Errorf("answer is %q", got)
 	}
 	b.save(t, ada, "profile", "Name is Ada")
 	b.save(t, ada, "workflow", "Runs at six")
 	b.save(t, ada, "Routines", "Tea at four")
 	b.save(t, ada, "", "Owns a cat")
-	got := b.save(t, ada, "horoscope", "Two\nlines\n\n## Fake heading")
+	if got := b.save(t, ada, "horoscope", "Two\nlines\n\n## Fake heading"); !strings.HasPrefix(got, "Saved in Notes.") {
+		t.Errorf("answer is %q", got)
+	}
 	want := "## User Profile\n\n- Name is Ada\n\n## Habits/Routines\n\n- Runs at six\n- Tea at four\n\n" +
-		"## Projects\n\n- Builds a boat\n\n## Notes\n\n- Owns a cat"
-	if diff := cmp.Diff("Saved in Notes. Memory before this:\n"+want, got); diff != "" {
+		"## Projects\n\n- Builds a boat\n\n## Notes\n\n- Owns a cat\n- Two\n  lines\n  ## Fake heading"
+	if diff := cmp.Diff(want, b.markdown(t, ada)); diff != "" {
 		t.Error(diff)
-	}
-	if diff := cmp.Diff(want+"\n- Two\n  lines\n  ## Fake heading", b.markdown(t, ada)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestPreviewIsCut(t *testing.T) {
-	b := newBench(t, openStore(t))
-	b.save(t, ada, "notes", strings.Repeat("é", 5_000))
-	got := b.save(t, ada, "notes", "another")
-	if !strings.HasSuffix(got, "é…\n[5012 characters in all]") || strings.Count(got, "é") != 488 {
-		t.Errorf("answer is %d bytes, ends %q", len(got), got[len(got)-40:])
 	}
 }
 
@@ -159,9 +149,10 @@ func TestRepeatedFactsAreRefused(t *testing.T) {
 	b.save(t, "telegram:2", "preferences", "Prefers short answers in French, with sources")
 }
 
-func TestFactsThatOnlyBeginAlikeAreKept(t *testing.T) {
+func TestFactsThatOnlyBeginAlikeOrSayTheOppositeAreKept(t *testing.T) {
 	b := newBench(t, openStore(t))
 	for _, text := range []string{
+		"No longer works at Siemens in Munich", "Works at Siemens in Munich",
 		"The user's dog is called Maximilian", "The user's dog is called Max",
 		"The meeting on Monday begins at 10:30", "The meeting on Monday begins at 10",
 		"The code of the cellar door is 12345", "The code of the cellar door is 123",
@@ -250,7 +241,7 @@ func TestConcurrentSavesAllCount(t *testing.T) {
 			if i%2 == 1 {
 				m = two
 			}
-			if _, err := m.Save(t.Context(), scopeOf(ada), "notes", fmt.Sprintf("fact %d", i)); err != nil {
+			if _, _, err := m.Save(t.Context(), scopeOf(ada), "notes", fmt.Sprintf("fact %d", i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -294,7 +285,7 @@ func TestNothingCrossesOwners(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(r, "steps") {
 			o := rapid.SampledFrom(owners).Draw(r, "owner")
 			text := rapid.StringMatching(`[a-z]{1,30}`).Draw(r, "text")
-			if _, err := b.Save(t.Context(), scopeOf(o), "notes", text); err != nil && !errors.Is(err, memory.ErrDuplicate) {
+			if _, _, err := b.Save(t.Context(), scopeOf(o), "notes", text); err != nil && !errors.Is(err, memory.ErrDuplicate) {
 				r.Fatal(err)
 			}
 			want[o] = b.markdown(t, o)
@@ -389,7 +380,7 @@ func TestADamagedMemoryBeginsAnew(t *testing.T) {
 	for name, use := range map[string]func(*memory.Memory) error{
 		"read": func(m *memory.Memory) error { _, err := m.Notes(t.Context(), "x:1"); return err },
 		"write": func(m *memory.Memory) error {
-			_, err := m.Save(t.Context(), scopeOf("x:1"), "", "likes tea")
+			_, _, err := m.Save(t.Context(), scopeOf("x:1"), "", "likes tea")
 			return err
 		},
 	} {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
@@ -21,12 +20,8 @@ const (
 )
 
 const (
-	// maxPreview bounds the old memory in the result of a save, in characters.
-	maxPreview = 500
 	// maxQuoted bounds a note in a result or an error, in characters.
 	maxQuoted = 200
-	// maxOffered bounds the notes that an error offers instead.
-	maxOffered = 5
 )
 
 //go:embed save_memory.json memory.json
@@ -51,12 +46,7 @@ func (m *Memory) Group() (toolgroups.Group, error) {
 	return group, err
 }
 
-// announceReplaced announces that a new fact has taken the place of a note.
-func announceReplaced(old Note, text string) toolgroups.Announcement {
-	return announceChange(old, fmt.Sprintf("I remember “%s” instead of “%s”.", wording.OneLine(text, maxQuoted), wording.OneLine(old.Text, maxQuoted)))
-}
-
-// announceChange announces that a note was removed. The undo restores it.
+// announceChange announces that a note was replaced or removed. The undo restores it.
 func announceChange(old Note, text string) toolgroups.Announcement {
 	a := toolgroups.Announcement{Text: text, Undo: toolgroups.UndoData(old.ID()), For: UndoTime}
 	if old.Author != "" {
@@ -106,49 +96,31 @@ type saveArgs struct {
 }
 
 func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
-	saved, err := m.Save(ctx, call.Scope, in.Category, in.Content)
+	note, others, err := m.Save(ctx, call.Scope, in.Category, in.Content)
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	text := fmt.Sprintf("Saved in %s.", saved.Note.Section)
-	if len(saved.Replaced) > 0 {
-		text += " It takes the place of " + quoteAll(saved.Replaced) + "."
+	res := toolgroups.Result{Text: fmt.Sprintf("Saved in %s.", note.Section)}
+	if near := m.offer(others, note.Text); near != "" {
+		res.Text += " If one of these is no longer true, forget it with forget_memory (group memory):" + near
 	}
-	if len(saved.Kept) > 0 {
-		text += " It contradicts what others have saved: " + quoteAll(saved.Kept) + ". Only they or an administrator can have that forgotten."
-	}
-	res := toolgroups.Result{Text: fmt.Sprintf("%s Memory before this:\n%s", text, previewOf(saved.Before))}
-	for _, old := range saved.Replaced {
-		res.Announced = append(res.Announced, announceReplaced(old, saved.Note.Text))
-	}
-	if call.HoldsOthers && len(saved.Replaced) == 0 {
+	if call.HoldsOthers {
 		// What was read may have asked for it, and it stays beyond /clear.
-		res.Announced = append(res.Announced, announceSaved(saved.Note))
+		res.Announced = append(res.Announced, announceSaved(note))
 	}
 	return res, nil
 }
 
-func quoteAll(notes []Note) string {
-	var quoted []string
-	for _, n := range notes {
-		quoted = append(quoted, quote(n))
+// offer lists the notes that match a text, with their IDs.
+func (m *Memory) offer(notes []Note, text string) string {
+	var lines strings.Builder
+	for _, n := range m.match(notes, m.dictionary().translate(text), minPersonal) {
+		fmt.Fprintf(&lines, "\n%s: %s", n.ID(), wording.OneLine(n.Text, maxQuoted))
 	}
-	return strings.Join(quoted, ", ")
+	return lines.String()
 }
 
 func quote(n Note) string { return "'" + wording.OneLine(n.Text, maxQuoted) + "'" }
-
-// previewOf returns a memory, shortened to maxPreview.
-func previewOf(memory string) string {
-	if memory == "" {
-		return "(empty)"
-	}
-	head, rest := wording.SplitAt(memory, maxPreview)
-	if rest == "" {
-		return memory
-	}
-	return fmt.Sprintf("%s…\n[%d characters in all]", head, utf8.RuneCountInString(memory))
-}
 
 type updateArgs struct {
 	Memory   string `json:"memory"`
@@ -164,8 +136,9 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
+	replaced := fmt.Sprintf("I remember “%s” instead of “%s”.", wording.OneLine(in.Content, maxQuoted), wording.OneLine(old.Text, maxQuoted))
 	return toolgroups.Result{
-		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceReplaced(old, in.Content)},
+		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceChange(old, replaced)},
 	}, nil
 }
 
@@ -196,16 +169,11 @@ func (m *Memory) notFound(ctx context.Context, call toolgroups.Call, name string
 	if len(notes) == 0 {
 		return toolgroups.Errorf(CodeNotFound, "Nothing is remembered here.")
 	}
-	var offered strings.Builder
-	for i, hit := range m.rank(notes, name) {
-		if i < maxOffered {
-			fmt.Fprintf(&offered, "\n%s: %s", hit.ID(), wording.OneLine(hit.Text, maxQuoted))
-		}
-	}
-	if offered.Len() == 0 {
+	offered := m.offer(notes, name)
+	if offered == "" {
 		return toolgroups.Errorf(CodeNotFound, "There is no such memory here. search_history with scope memory finds what is remembered.")
 	}
-	return toolgroups.Errorf(CodeNotFound, "There is no such memory here. If one of these is meant, call again with its id:%s", offered.String())
+	return toolgroups.Errorf(CodeNotFound, "There is no such memory here. If one of these is meant, call again with its id:%s", offered)
 }
 
 // fault returns the error of a tool for an error of the memory.

@@ -10,6 +10,7 @@
 //
 // [Index] is the retrieval: BM25 over names, descriptions, parameter names and sources, with
 // synonyms, similar spellings and the word vectors of package meaning. It excludes nothing: every
-// tool that shares a word with the query can be found. [Eval] measures it. [NewHybrid] adds an
+// tool that shares a word with the query can be found. [Eval] measures it. [Index.Match] scores any
+// texts, so that those for different queries compare. [NewHybrid] adds an
 // [Embedder], which is optional.
 package search

@@ -54,7 +54,7 @@ type posting struct {
 
 // NewIndex makes an index.
 func NewIndex(docs []Document) *Index {
-	x := &Index{docs: docs, lex: newLexicon(), termIDs: map[string]int{}, byName: map[string][]int{}}
+	x := &Index{docs: docs, lex: lexiconOnce(), termIDs: map[string]int{}, byName: map[string][]int{}}
 	// In a larger catalogue, more tools match by meaning alone.
 	x.damping = min(1, math.Sqrt(float64(largeCatalogue)/float64(max(len(docs), 1))))
 	b := builder{index: x, runs: map[string]runTerms{}, lengths: make([]float64, len(docs))}

@@ -3,6 +3,7 @@ package search
 import (
 	_ "embed"
 	"strings"
+	"sync"
 
 	"oneclaw/toolgroups/search/meaning"
 )
@@ -31,6 +32,9 @@ type lexicon struct {
 	synonyms       map[string][]synonym // by stem
 	foreignWeights map[string]int       // words from other languages, as written
 }
+
+// lexiconOnce returns the lexicon, which is read at the first use and never changes.
+var lexiconOnce = sync.OnceValue(newLexicon)
 
 func newLexicon() lexicon {
 	l := lexicon{isStopWord: readStopWords(), queryWeight: map[string]float64{}, synonyms: loadSynonyms(), foreignWeights: loadForeignWords()}

@@ -169,7 +169,7 @@ func (x *Index) similarTerms(term string) []int {
 		switch t := x.terms[id]; {
 		case !isScriptWithoutSpaces(first) && len(term) >= shared && len(t) <= len(term)+4 && strings.HasPrefix(t, term[:shared]):
 			out = append(out, id)
-		case IsTypo(term, t):
+		case isTypo(term, t):
 			slips = append(slips, id)
 		}
 	}
@@ -181,9 +181,9 @@ func (x *Index) similarTerms(term string) []int {
 	return out[:min(len(out), maxSimilar)]
 }
 
-// IsTypo reports whether two words differ by at most one missing, added, changed or swapped letter that
+// isTypo reports whether two words differ by at most one missing, added, changed or swapped letter that
 // is not the first. It compares bytes, and returns false if b has less than four. a must not be empty.
-func IsTypo(a, b string) bool {
+func isTypo(a, b string) bool {
 	if len(b) < minSimilar || a[0] != b[0] {
 		return false
 	}
