@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"regexp"
 	"slices"
@@ -57,11 +56,11 @@ func Tools(entries []Entry) []toolgroups.Tool {
 // Catalogue holds the tools that can be found and called through a [Bridge]. It is immutable and
 // may be used concurrently. The first search builds its index.
 type Catalogue struct {
-	// fingerprint changes with the names of the tools and the lengths of their definitions.
-	fingerprint func() string
-	entries     []Entry
-	byName      map[string]Entry
-	index       func() *Index
+	entries []Entry
+	byName  map[string]Entry
+	index   func() *Index
+	// tokens estimates the tokens that the schemas of all tools take.
+	tokens func() int
 }
 
 // NewCatalogue makes a catalogue. If entries have the same name, the first is kept. Entries named
@@ -74,13 +73,7 @@ func NewCatalogue(entries []Entry) *Catalogue {
 			c.entries = append(c.entries, e)
 		}
 	}
-	c.fingerprint = sync.OnceValue(func() string {
-		h := fnv.New32a()
-		for _, e := range c.entries {
-			_, _ = fmt.Fprintf(h, "%s %d\n", e.Tool.Name, len(e.Tool.Description)+len(e.Tool.Parameters))
-		}
-		return fmt.Sprintf("%08x", h.Sum32())
-	})
+	c.tokens = sync.OnceValue(func() int { return toolgroups.EstimateTokens(Tools(c.entries)) })
 	c.index = sync.OnceValue(func() *Index {
 		docs := make([]Document, len(c.entries))
 		for i, e := range c.entries {
@@ -93,9 +86,6 @@ func NewCatalogue(entries []Entry) *Catalogue {
 
 // Len returns the number of tools.
 func (c *Catalogue) Len() int { return len(c.entries) }
-
-// estimateTokens estimates the tokens that the schemas of all tools take.
-func (c *Catalogue) estimateTokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
 
 // Lookup returns the entry with the given name.
 func (c *Catalogue) Lookup(name string) (Entry, bool) {

@@ -195,6 +195,17 @@ func (d Decision) LogValue() slog.Value {
 		slog.Int("tokens", d.Tokens), slog.Int("threshold", d.Threshold), slog.Int("context", d.ContextTokens))
 }
 
+// routing returns the routing that [RoutingAuto] stands for.
+func (d Decision) routing() Routing {
+	switch {
+	case d.Active:
+		return RoutingSearch
+	case d.Mode == DeferOff:
+		return RoutingGroups
+	}
+	return RoutingAll
+}
+
 // Decide decides whether the bridge replaces the deferrable tools. tools is their number, tokens
 // the size of their schemas, and contextTokens the size of the model's context (0 if unknown).
 func (c Config) Decide(tools, tokens, contextTokens int) Decision {

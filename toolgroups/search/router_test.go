@@ -1,14 +1,10 @@
 package search_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
@@ -50,7 +46,7 @@ func TestRouterConfig(t *testing.T) {
 		}
 	}
 	route := router(t, search.RouterConfig{}).Route(toolgroups.RouteInput{Registry: office(t, 0)})
-	if route.Mode != "groups" || route.Record != "groups" || route.Unwrap != nil {
+	if route.Mode != "groups" || route.Unwrap != nil {
 		t.Errorf("by default %+v", route)
 	}
 }
@@ -77,8 +73,13 @@ func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 		{block(search.DeferAuto), 1_000_000, "all"},
 	} {
 		r := router(t, search.RouterConfig{Routing: tc.config.DefaultRouting(), Config: tc.config})
-		if got := r.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context, FirstRequest: true}); got.Mode != tc.want {
+		if got := r.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context}); got.Mode != tc.want {
 			t.Errorf("%q with a context of %d: %s, want %s", tc.config.Enabled, tc.context, got.Mode, tc.want)
+		}
+		if auto := router(t, search.RouterConfig{Routing: search.RoutingAuto, Config: tc.config}); tc.config.Enabled != "" {
+			if got := auto.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context}); got.Mode != tc.want {
+				t.Errorf("%q beside the routing auto: %s, want %s", tc.config.Enabled, got.Mode, tc.want)
+			}
 		}
 		set := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: tc.config})
 		if got := set.Route(toolgroups.RouteInput{Registry: office(t, 0)}); got.Mode != "search" {
@@ -128,67 +129,6 @@ func TestRouterKeepsToTheRole(t *testing.T) {
 	}
 }
 
-// Below the threshold the prices of the cache and the sizes of the groups decide. Where
-// the block tools.tool_search was given, it has the word about bridges.
-func TestAutoComparesPrices(t *testing.T) {
-	given := search.DefaultConfig()
-	for name, tc := range map[string]struct {
-		extra, limit int
-		model        string
-		config       search.Config
-		want         string
-	}{
-		"few tools":                   {model: "some-model", want: "all"},
-		"few, but no room":            {model: "some-model", limit: 9, want: "bridge"},
-		"few, no room, cheap to read": {model: "gpt-5", limit: 9, want: "bridge"},
-		"some, cheap to read":         {extra: 38, model: "deepseek-v4-flash", want: "bridge"},
-		"a large group":               {extra: 60, model: "deepseek-v4-flash", want: "search"},
-		"a large group, block given":  {extra: 60, model: "deepseek-v4-flash", config: given, want: "groups"},
-		"a huge group":                {extra: 300, model: "some-model", want: "search"},
-		"a huge group, block given":   {extra: 300, model: "some-model", config: given, want: "groups"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			r := router(t, search.RouterConfig{
-				Routing: search.RoutingAuto, Prices: cheap, Config: tc.config, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			})
-			facts := toolgroups.RouteInput{
-				Registry: office(t, tc.extra), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin},
-				Model: tc.model, MaxTools: tc.limit, FirstRequest: true,
-			}
-			route := r.Route(facts)
-			if route.Mode != tc.want || !strings.HasPrefix(route.Record, "auto/"+tc.want+"/") {
-				t.Errorf("routed by %s, recorded %s, want %s; %s", route.Mode, route.Record, tc.want, log.String())
-			}
-			if !strings.Contains(log.String(), "cost_all=") || !strings.Contains(log.String(), "cost_bridge=") {
-				t.Errorf("logged %s", log.String())
-			}
-			log.Reset()
-			print := route.Record[strings.LastIndex(route.Record, "/"):]
-			facts.Recorded, facts.FirstRequest = "auto/search"+print, false
-			if again := r.Route(facts); again.Mode != "search" || log.Len() > 0 {
-				t.Errorf("what was recorded gave %s, logged %s", again.Mode, log.String())
-			}
-			facts.Recorded = "another version's"
-			if again := r.Route(facts); again.Mode != tc.want {
-				t.Errorf("what nobody knows gave %s", again.Mode)
-			}
-		})
-	}
-}
-
-// cheap is what the caches of the models of these tests cost.
-func cheap(model string) search.Prices {
-	prices := search.Prices{Write: 1, Read: 1}
-	switch model {
-	case "gpt-5":
-		prices.Read = 0.1
-	case "deepseek-v4-flash":
-		prices.Read = 0.02
-	}
-	return prices
-}
-
 // Unreachable sources are asked for at each request.
 func TestRouterNamesUnreachableSources(t *testing.T) {
 	down := []search.UnavailableSource{}
@@ -198,37 +138,6 @@ func TestRouterNamesUnreachableSources(t *testing.T) {
 	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{"query":"zzqq"}`)})
 	if got := decode[found](t, res.Text); fault != nil || len(got.Offline) != 1 || got.Offline[0].Name != "jira" {
 		t.Errorf("got %s, %v", res.Text, fault)
-	}
-}
-
-// A prompt that the cache of a model would not keep is filled from the second request on: the
-// first stays as short as for any model, whatever was decided, and arrays only grow.
-func TestTheFirstRequestIsNeverFilled(t *testing.T) {
-	reg := office(t, 0)
-	for _, recorded := range []search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch, search.RoutingNative} {
-		facts := toolgroups.RouteInput{Registry: reg, NativeSearch: true, FirstRequest: true}
-		record := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts).Record
-		facts.Recorded = "auto/" + string(recorded) + record[strings.LastIndex(record, "/"):]
-		short := router(t, search.RouterConfig{Routing: search.RoutingAuto}).Route(facts)
-		for least, want := range map[int]int{0: 0, 100: 0, 900: 900, 1 << 20: 0} {
-			r := router(t, search.RouterConfig{Routing: search.RoutingAuto, Prices: func(string) search.Prices {
-				return search.Prices{Write: 1, Read: 0.1, MinTokens: least}
-			}})
-			facts.FirstRequest = true
-			first := r.Route(facts)
-			if diff := cmp.Diff(names(short.Tools), names(first.Tools)); diff != "" {
-				t.Errorf("%s, kept from %d: the first request is another (-want +got):\n%s", recorded, least, diff)
-			}
-			facts.FirstRequest = false
-			second := r.Route(facts)
-			sent := slices.DeleteFunc(slices.Clone(second.Tools), func(t toolgroups.Tool) bool { return t.Deferred })
-			if filled := len(names(sent)) > len(names(slices.DeleteFunc(slices.Clone(first.Tools), func(t toolgroups.Tool) bool { return t.Deferred }))); filled != (want > 0) {
-				t.Errorf("%s, kept from %d: filled %v, %v", recorded, least, filled, names(sent))
-			}
-			if diff := cmp.Diff(names(second.Tools), names(r.Route(facts).Tools)); diff != "" {
-				t.Errorf("%s, kept from %d: the third request is another:\n%s", recorded, least, diff)
-			}
-		}
 	}
 }
 
@@ -242,7 +151,7 @@ func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 		seen := func(role toolgroups.Role, direct bool) (names []string) {
 			set := toolgroups.NewSet(func() *toolgroups.Registry { return office(t, 3) }, []string{"extra", "github"})
 			round := set.Route(r, toolgroups.RouteInput{Scope: toolgroups.Scope{Role: role, Direct: direct}})
-			_, outside, _ := round.LoadedGroups()
+			_, outside := round.LoadedGroups()
 			return slices.DeleteFunc(slices.Concat(toolgroups.Names(round.Tools()), outside), func(name string) bool { return !strings.HasPrefix(name, "extra_") })
 		}
 		if got := seen(toolgroups.RoleUser, true); len(got) > 0 {
@@ -253,7 +162,7 @@ func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 				t.Errorf("%s, direct %t: an administrator is offered %v", routing, direct, got)
 			}
 		}
-		if got := seen(toolgroups.RoleUser, false); routing != search.RoutingNative && len(got) != 3 {
+		if got := seen(toolgroups.RoleUser, false); len(got) != 3 {
 			t.Errorf("%s: in a shared chat a user is offered %v", routing, got)
 		}
 	}
