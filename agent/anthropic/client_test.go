@@ -11,7 +11,6 @@ import (
 	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/anthropic"
 	brain "oneclaw/internal/emulator/openai"
-	"oneclaw/toolgroups/search"
 )
 
 func TestTextAndUsage(t *testing.T) {

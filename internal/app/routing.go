@@ -24,7 +24,7 @@ func newRouter(cfg config.Config, s *settings.Settings, m *models.Models, server
 	if said := cfg.ToolSearchNote(); said != "" {
 		log.Info("setting tools.tool_search", "routing", cfg.Tools.Routing, "effect", said)
 	}
-	ranker, err := m.Ranker(cfg.Tools.ToolSearch.EmbeddingModel)
+	embedder, err := m.Embedder(cfg.Tools.ToolSearch.EmbeddingModel)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func newRouter(cfg config.Config, s *settings.Settings, m *models.Models, server
 			}
 			return search.Routing(mode)
 		},
-		Config: cfg.Tools.ToolSearch, Ranker: ranker, Logger: log,
+		Config: cfg.Tools.ToolSearch, Embedder: embedder, Logger: log,
 		Unavailable: func() []search.UnavailableSource { return unavailableServers(servers) },
 	})
 }

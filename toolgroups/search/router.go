@@ -65,23 +65,24 @@ type RouterConfig struct {
 	Config Config
 	// Unavailable, if not nil, returns the sources that cannot be reached now.
 	Unavailable func() []UnavailableSource
-	// Ranker ranks the tools. Nil means [WordRanker].
-	Ranker Ranker
+	// Embedder, if not nil, ranks the tools by meaning beside their words.
+	Embedder Embedder
 	// Logger receives the routing of each session. Nil discards it.
 	Logger *slog.Logger
 }
 
 // Router assembles the tools array of each request. If the array exceeds the provider's limit or
-// half of the model's context, [ToolDescribe] and [ToolCall] come last and run the tools that do
+// half of the model's context, [toolgroups.ToolDescribe] and [toolgroups.ToolCall] come last and run the tools that do
 // not fit.
 //
 // A router has no state but cached catalogues. It may be used concurrently.
 type Router struct {
-	cfg RouterConfig
+	cfg    RouterConfig
+	hybrid *hybrid // nil without an embedder
 
 	mu sync.Mutex
 	// catalogues are those of at most two registries: the current one, and its part for tasks.
-	catalogues map[catalogueKey]*Catalogue
+	catalogues map[catalogueKey]*catalogue
 }
 
 type catalogueKey struct {
@@ -103,11 +104,15 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	if cfg.Config.isUnset() {
 		cfg.Config = DefaultConfig()
 	}
-	if c := cfg.Config; c.SearchDefaultLimit < 1 || c.SearchDefaultLimit > c.MaxSearchLimit || c.MaxSearchLimit > MaxSearchLimit {
+	if c := cfg.Config; c.SearchDefaultLimit < 1 || c.SearchDefaultLimit > c.MaxSearchLimit || c.MaxSearchLimit > highestMaxLimit {
 		return nil, errors.New("search: the limits of tool_search are out of range")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	return &Router{cfg: cfg, catalogues: make(map[catalogueKey]*Catalogue)}, nil
+	r := &Router{cfg: cfg, catalogues: make(map[catalogueKey]*catalogue)}
+	if cfg.Embedder != nil {
+		r.hybrid = newHybrid(cfg.Embedder, maxVectors, cfg.Logger)
+	}
+	return r, nil
 }
 
 // Route implements [toolgroups.Router].
@@ -116,7 +121,7 @@ func (r *Router) Route(f toolgroups.RouteInput) toolgroups.Route {
 	if mode == RoutingAuto || f.FirstRequest {
 		// All tools count, whoever asks, so that the senders of a shared chat do not change the mode.
 		d := r.deferrableCatalogue(f.Registry, toolgroups.RoleOwner)
-		decision := r.cfg.Config.Decide(d.Len(), d.tokens(), f.ContextTokens)
+		decision := r.cfg.Config.decide(len(d.entries), d.tokens(), f.ContextTokens)
 		if mode == RoutingAuto {
 			mode = decision.routing()
 		}
@@ -128,7 +133,7 @@ func (r *Router) Route(f toolgroups.RouteInput) toolgroups.Route {
 }
 
 func (r *Router) buildRoute(mode Routing, f toolgroups.RouteInput) toolgroups.Route {
-	var b *Bridge
+	var b *bridge
 	var tools []toolgroups.Tool
 	groups := f.Loaded
 	if mode == RoutingAll {
@@ -144,13 +149,13 @@ func (r *Router) buildRoute(mode Routing, f toolgroups.RouteInput) toolgroups.Ro
 		AllListed: mode == RoutingAll && b == nil,
 	}
 	if b != nil {
-		route.Unwrap, route.Advice = b.Resolve, b.advice
+		route.Unwrap, route.Advice = b.resolve, b.advice
 	}
 	return route
 }
 
 // routeDirect offers the core and the groups, and a bridge only for tools that do not fit.
-func (r *Router) routeDirect(f toolgroups.RouteInput, groups []string) (*Bridge, []toolgroups.Tool) {
+func (r *Router) routeDirect(f toolgroups.RouteInput, groups []string) (*bridge, []toolgroups.Tool) {
 	tools := offeredTools(f, groups)
 	affordable := tools[:fittingTools(f, tools)]
 	if len(affordable) == len(tools) && (f.MaxTools == 0 || len(tools)+callOnlyTools <= f.MaxTools) {
@@ -192,18 +197,18 @@ func offeredTools(f toolgroups.RouteInput, groups []string) []toolgroups.Tool {
 	})
 }
 
-// callOnlyTools is the number of bridge tools with [BridgeConfig].CallOnly.
+// callOnlyTools is the number of bridge tools with [bridgeConfig].CallOnly.
 const callOnlyTools = 2
 
-// routeCallOnly offers as many of the tools as fit, and then [ToolDescribe] and [ToolCall] for the
+// routeCallOnly offers as many of the tools as fit, and then [toolgroups.ToolDescribe] and [toolgroups.ToolCall] for the
 // groups and the remaining tools.
-func (r *Router) routeCallOnly(f toolgroups.RouteInput, tools []toolgroups.Tool, groups []string) (*Bridge, []toolgroups.Tool) {
+func (r *Router) routeCallOnly(f toolgroups.RouteInput, tools []toolgroups.Tool, groups []string) (*bridge, []toolgroups.Tool) {
 	kept, _, cut := cutToLimit(tools, nil, callOnlyTools, f.MaxTools)
-	b := newBridge(BridgeConfig{
-		Config: r.cfg.Config, Catalogue: NewCatalogue(append(enabledEntries(f.Registry, groups, toolgroups.RoleOwner), ungroupedEntries(cut)...)),
+	b := newBridge(bridgeConfig{
+		Config: r.cfg.Config, Catalogue: newCatalogue(append(enabledEntries(f.Registry, groups, toolgroups.RoleOwner), ungroupedEntries(cut)...)),
 		DirectTools: toolgroups.Names(kept), CallOnly: true, Refusal: refusalFunc(f), ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
 	})
-	tools = append(kept, b.Tools()...)
+	tools = append(kept, b.tools()...)
 	if f.MaxTools > 0 && len(tools) > f.MaxTools {
 		tools = tools[len(tools)-f.MaxTools:] // not even the bridge fits
 	}
@@ -211,9 +216,9 @@ func (r *Router) routeCallOnly(f toolgroups.RouteInput, tools []toolgroups.Tool,
 }
 
 // routeSearch offers the core, the bridge and the loaded groups.
-func (r *Router) routeSearch(f toolgroups.RouteInput) (*Bridge, []toolgroups.Tool) {
+func (r *Router) routeSearch(f toolgroups.RouteInput) (*bridge, []toolgroups.Tool) {
 	catalogue := r.deferrableCatalogue(f.Registry, f.Scope.Role)
-	if catalogue.Len() == 0 {
+	if len(catalogue.entries) == 0 {
 		return r.routeDirect(f, f.Loaded)
 	}
 	all := offeredTools(f, f.Loaded)
@@ -221,25 +226,25 @@ func (r *Router) routeSearch(f toolgroups.RouteInput) (*Bridge, []toolgroups.Too
 	size := coreSize(all)
 	core, loaded, cut := cutToLimit(all[:size:size], all[size:], len(toolgroups.ReservedNames()), f.MaxTools)
 	if len(cut) > 0 {
-		catalogue = NewCatalogue(append(slices.Clone(catalogue.entries), ungroupedEntries(cut)...))
+		catalogue = newCatalogue(append(slices.Clone(catalogue.entries), ungroupedEntries(cut)...))
 	}
-	cfg := BridgeConfig{
+	cfg := bridgeConfig{
 		Config: r.cfg.Config, Catalogue: catalogue, DirectTools: toolgroups.Names(slices.Concat(core, loaded)),
-		Refusal: refusalFunc(f), Ranker: r.cfg.Ranker, Logger: r.cfg.Logger, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
+		Refusal: refusalFunc(f), Hybrid: r.hybrid, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
 		PastCalls: slices.DeleteFunc(slices.Clone(f.PastCalls), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
 		cfg.Unavailable = r.cfg.Unavailable()
 	}
 	b := newBridge(cfg)
-	tools := b.Assemble(core, loaded)
+	tools := b.assemble(core, loaded)
 	if f.MaxTools > 0 && len(tools) > f.MaxTools {
 		tools = tools[len(tools)-f.MaxTools:] // not even the bridge fits
 	}
 	return b, tools
 }
 
-// refusalFunc returns a function for [BridgeConfig].Refusal.
+// refusalFunc returns a function for [bridgeConfig].Refusal.
 func refusalFunc(f toolgroups.RouteInput) func(string) *toolgroups.Error {
 	return func(name string) *toolgroups.Error { return f.Registry.Refusal(name, f.Scope) }
 }
@@ -257,10 +262,10 @@ func cutToLimit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, ke
 
 // ungroupedEntries makes catalogue entries of tools that did not fit into the array. Grouped tools are
 // in the catalogue already, where the first entry counts.
-func ungroupedEntries(tools []toolgroups.Tool) []Entry {
-	entries := make([]Entry, len(tools))
+func ungroupedEntries(tools []toolgroups.Tool) []entry {
+	entries := make([]entry, len(tools))
 	for i, t := range tools {
-		entries[i] = Entry{Tool: t, Source: toolgroups.SourceBuiltin}
+		entries[i] = entry{Tool: t, Source: toolgroups.SourceBuiltin}
 	}
 	return entries
 }
@@ -268,7 +273,7 @@ func ungroupedEntries(tools []toolgroups.Tool) []Entry {
 // loadTextFunc returns the function that formats the result of loading groups. It describes tools in
 // the array with [toolgroups.LoadText], or only names them with [RoutingSearch].
 // Others get one line each. With [RoutingGroups], LoadText describes all tools if that and the
-// parameters fit. [FormatTools] shortens a long text.
+// parameters fit. [formatTools] shortens a long text.
 func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]string, toolgroups.Group, []toolgroups.Tool) string {
 	return func(loaded []string, group toolgroups.Group, tools []toolgroups.Tool) string {
 		after := f
@@ -293,7 +298,7 @@ func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]stri
 			}
 			if len(outside) > 0 {
 				full += " " + loadedOutsideText
-				full += FormatTools(outside, limit-utf8.RuneCountInString(full), true)
+				full += formatTools(outside, limit-utf8.RuneCountInString(full), true)
 			}
 			full += notes
 			if f.VisibleResults != nil && slices.Contains(f.VisibleResults(), full) {
@@ -307,20 +312,20 @@ func (r *Router) loadTextFunc(mode Routing, f toolgroups.RouteInput) func([]stri
 		note := "\n\n" + loadedOutsideText
 		size := utf8.RuneCountInString
 		s1 := toolgroups.LoadText(display, tools, limit/2)
-		if mode == RoutingGroups && size(s1+FormatTools(outside, limit, false)) <= limit {
-			return s1 + note + FormatTools(outside, limit-size(s1+note), false) + notes
+		if mode == RoutingGroups && size(s1+formatTools(outside, limit, false)) <= limit {
+			return s1 + note + formatTools(outside, limit-size(s1+note), false) + notes
 		}
 		// The definitions of the tools in within are in the array, so their descriptions get only
 		// the room that the signatures of the others leave.
-		rest := note + FormatTools(outside, limit-size(toolgroups.LoadText(display, within, 0)+note), true)
+		rest := note + formatTools(outside, limit-size(toolgroups.LoadText(display, within, 0)+note), true)
 		_, lines, _ := strings.Cut(toolgroups.LoadText(display, within, limit-size(rest)), "\n")
 		return strings.TrimSuffix(fmt.Sprintf("Loaded %d tools from group '%s':\n%s", len(tools), display, lines), "\n") + rest + notes
 	}
 }
 
 // loadedOutsideText tells the model how to run tools that are not in the array.
-const loadedOutsideText = "Not listed as tools of their own: run them with " + ToolCall + "(name, arguments). Parameters are strings " +
-	"where no type is given; " + ToolDescribe + "(names) shows all about them.\n"
+const loadedOutsideText = "Not listed as tools of their own: run them with " + toolgroups.ToolCall + "(name, arguments). Parameters are strings " +
+	"where no type is given; " + toolgroups.ToolDescribe + "(names) shows all about them.\n"
 
 // Bounds of the result of a load, in characters.
 const (
@@ -337,15 +342,15 @@ func loadTextLimit(contextTokens int) int {
 }
 
 // deferrableCatalogue returns the catalogue of the deferrable tools, cached by registry and role.
-func (r *Router) deferrableCatalogue(reg *toolgroups.Registry, role toolgroups.Role) *Catalogue {
+func (r *Router) deferrableCatalogue(reg *toolgroups.Registry, role toolgroups.Role) *catalogue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := catalogueKey{reg, role}
 	c, ok := r.catalogues[key]
 	if !ok {
 		// Drop the catalogues of earlier registries.
-		maps.DeleteFunc(r.catalogues, func(k catalogueKey, _ *Catalogue) bool { return k.registry.ForTasks() != reg.ForTasks() })
-		c = NewCatalogue(DeferrableEntries(reg, role))
+		maps.DeleteFunc(r.catalogues, func(k catalogueKey, _ *catalogue) bool { return k.registry.ForTasks() != reg.ForTasks() })
+		c = newCatalogue(deferrableEntries(reg, role))
 		r.catalogues[key] = c
 	}
 	return c

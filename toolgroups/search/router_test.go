@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"encoding/json"
@@ -7,16 +7,15 @@ import (
 	"testing"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // office has the core, two small groups, and one of so many tools for administrators.
 func office(t testing.TB, extra int) *toolgroups.Registry {
 	t.Helper()
 	cfg := toolgroups.RegistryConfig{Core: core(), Groups: []toolgroups.Group{
-		{Name: "github", Source: "mcp:github", Tools: search.Tools(hub())},
-		{Name: "calendar", Tools: search.Tools(desk())},
-		{Name: "extra", Tools: search.Tools(many("extra", extra)), Role: toolgroups.RoleAdmin},
+		{Name: "github", Source: "mcp:github", Tools: toolsOf(hub())},
+		{Name: "calendar", Tools: toolsOf(desk())},
+		{Name: "extra", Tools: toolsOf(many("extra", extra)), Role: toolgroups.RoleAdmin},
 	}}
 	reg, err := toolgroups.NewRegistry(cfg)
 	if err != nil {
@@ -25,9 +24,9 @@ func office(t testing.TB, extra int) *toolgroups.Registry {
 	return reg
 }
 
-func router(t testing.TB, cfg search.RouterConfig) *search.Router {
+func router(t testing.TB, cfg RouterConfig) *Router {
 	t.Helper()
-	r, err := search.NewRouter(cfg)
+	r, err := NewRouter(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,17 +34,17 @@ func router(t testing.TB, cfg search.RouterConfig) *search.Router {
 }
 
 func TestRouterConfig(t *testing.T) {
-	if _, err := search.NewRouter(search.RouterConfig{Routing: "magic"}); err == nil {
+	if _, err := NewRouter(RouterConfig{Routing: "magic"}); err == nil {
 		t.Error("an unknown routing is accepted")
 	}
-	for _, c := range []search.Config{
-		{Enabled: search.DeferOn}, {Enabled: search.DeferOn, SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500},
+	for _, c := range []Config{
+		{Enabled: DeferOn}, {Enabled: DeferOn, SearchDefaultLimit: 9, MaxSearchLimit: 3}, {SearchDefaultLimit: 5, MaxSearchLimit: 500},
 	} {
-		if _, err := search.NewRouter(search.RouterConfig{Config: c}); err == nil {
+		if _, err := NewRouter(RouterConfig{Config: c}); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
-	route := router(t, search.RouterConfig{}).Route(toolgroups.RouteInput{Registry: office(t, 0)})
+	route := router(t, RouterConfig{}).Route(toolgroups.RouteInput{Registry: office(t, 0)})
 	if route.Mode != "groups" || route.Unwrap != nil {
 		t.Errorf("by default %+v", route)
 	}
@@ -56,32 +55,32 @@ func TestRouterConfig(t *testing.T) {
 //
 // Acceptance 125: The block `tools.tool_search` decides where no routing is set; where one is, that rules.
 func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
-	block := func(enabled search.DeferMode) search.Config {
-		c := search.DefaultConfig()
+	block := func(enabled DeferMode) Config {
+		c := DefaultConfig()
 		c.Enabled = enabled
 		return c
 	}
 	for _, tc := range []struct {
-		config  search.Config
+		config  Config
 		context int
 		want    string
 	}{
-		{search.Config{}, 1000, "groups"},
-		{block(search.DeferOn), 1_000_000, "search"},
-		{block(search.DeferOff), 1000, "groups"},
-		{block(search.DeferAuto), 1000, "search"},
-		{block(search.DeferAuto), 1_000_000, "all"},
+		{Config{}, 1000, "groups"},
+		{block(DeferOn), 1_000_000, "search"},
+		{block(DeferOff), 1000, "groups"},
+		{block(DeferAuto), 1000, "search"},
+		{block(DeferAuto), 1_000_000, "all"},
 	} {
-		r := router(t, search.RouterConfig{Routing: tc.config.DefaultRouting(), Config: tc.config})
+		r := router(t, RouterConfig{Routing: tc.config.DefaultRouting(), Config: tc.config})
 		if got := r.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context}); got.Mode != tc.want {
 			t.Errorf("%q with a context of %d: %s, want %s", tc.config.Enabled, tc.context, got.Mode, tc.want)
 		}
-		if auto := router(t, search.RouterConfig{Routing: search.RoutingAuto, Config: tc.config}); tc.config.Enabled != "" {
+		if auto := router(t, RouterConfig{Routing: RoutingAuto, Config: tc.config}); tc.config.Enabled != "" {
 			if got := auto.Route(toolgroups.RouteInput{Registry: office(t, 0), ContextTokens: tc.context}); got.Mode != tc.want {
 				t.Errorf("%q beside the routing auto: %s, want %s", tc.config.Enabled, got.Mode, tc.want)
 			}
 		}
-		set := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: tc.config})
+		set := router(t, RouterConfig{Routing: RoutingSearch, Config: tc.config})
 		if got := set.Route(toolgroups.RouteInput{Registry: office(t, 0)}); got.Mode != "search" {
 			t.Errorf("%q beside the routing search: %s", tc.config.Enabled, got.Mode)
 		}
@@ -92,12 +91,12 @@ func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 //
 // Acceptance 99: Five hits unless asked for more, at most twenty.
 func TestLimitsReachTheBridge(t *testing.T) {
-	limits := search.DefaultConfig()
+	limits := DefaultConfig()
 	limits.MaxSearchLimit, limits.SearchDefaultLimit = 3, 2
-	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Config: limits})
+	r := router(t, RouterConfig{Routing: RoutingSearch, Config: limits})
 	facts := toolgroups.RouteInput{Registry: office(t, 30), Scope: toolgroups.Scope{Role: toolgroups.RoleAdmin}}
 	for _, tool := range r.Route(facts).Tools {
-		if tool.Name != search.ToolSearch {
+		if tool.Name != toolgroups.ToolSearch {
 			continue
 		}
 		for arguments, want := range map[string]int{`{"query":"thing"}`: 2, `{"query":"thing","limit":50}`: 3} {
@@ -113,14 +112,14 @@ func TestLimitsReachTheBridge(t *testing.T) {
 
 // What a sender may not use can be neither found nor run.
 func TestRouterKeepsToTheRole(t *testing.T) {
-	r := router(t, search.RouterConfig{Routing: search.RoutingSearch})
+	r := router(t, RouterConfig{Routing: RoutingSearch})
 	reg := office(t, 3)
 	for role, part := range map[toolgroups.Role]string{toolgroups.RoleUser: "among 6 ", toolgroups.RoleAdmin: "among 9 ", toolgroups.RoleOwner: "among 9 "} {
 		route := r.Route(toolgroups.RouteInput{Registry: reg, Scope: toolgroups.Scope{Role: role}})
-		if got := route.Tools[3]; got.Name != search.ToolSearch || !strings.Contains(got.Description, part) {
+		if got := route.Tools[3]; got.Name != toolgroups.ToolSearch || !strings.Contains(got.Description, part) {
 			t.Errorf("%v: %s", role, got.Description)
 		}
-		_, _, fault := route.Unwrap(search.ToolCall, json.RawMessage(`{"name":"extra_action_00"}`))
+		_, _, fault := route.Unwrap(toolgroups.ToolCall, json.RawMessage(`{"name":"extra_action_00"}`))
 		if role < toolgroups.RoleAdmin {
 			wantCode(t, fault, toolgroups.CodeDenied)
 		} else if fault != nil {
@@ -131,9 +130,9 @@ func TestRouterKeepsToTheRole(t *testing.T) {
 
 // Unreachable sources are asked for at each request.
 func TestRouterNamesUnreachableSources(t *testing.T) {
-	down := []search.UnavailableSource{}
-	r := router(t, search.RouterConfig{Routing: search.RoutingSearch, Unavailable: func() []search.UnavailableSource { return down }})
-	down = append(down, search.UnavailableSource{Name: "jira", Reason: "no connection"})
+	down := []UnavailableSource{}
+	r := router(t, RouterConfig{Routing: RoutingSearch, Unavailable: func() []UnavailableSource { return down }})
+	down = append(down, UnavailableSource{Name: "jira", Reason: "no connection"})
 	tool := r.Route(toolgroups.RouteInput{Registry: office(t, 0)}).Tools[3]
 	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{"query":"zzqq"}`)})
 	if got := decode[found](t, res.Text); fault != nil || len(got.Offline) != 1 || got.Offline[0].Name != "jira" {
@@ -146,8 +145,8 @@ func TestRouterNamesUnreachableSources(t *testing.T) {
 //
 // Acceptance 63: Loading asks nobody for permission; groups that change the bot for all have a role.
 func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
-	for _, routing := range search.Routings() {
-		r := router(t, search.RouterConfig{Routing: routing})
+	for _, routing := range Routings() {
+		r := router(t, RouterConfig{Routing: routing})
 		seen := func(role toolgroups.Role, direct bool) (names []string) {
 			set := toolgroups.NewSet(func() *toolgroups.Registry { return office(t, 3) }, []string{"extra", "github"})
 			round := set.Route(r, toolgroups.RouteInput{Scope: toolgroups.Scope{Role: role, Direct: direct}})
@@ -173,7 +172,7 @@ func BenchmarkRoute(b *testing.B) {
 	registry := office(b, 100)
 	for name, loaded := range map[string][]string{"core": nil, "loaded": {"github"}} {
 		b.Run(name, func(b *testing.B) {
-			r := router(b, search.RouterConfig{Routing: search.RoutingGroups})
+			r := router(b, RouterConfig{Routing: RoutingGroups})
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Route(toolgroups.RouteInput{Registry: registry, Loaded: loaded, ContextTokens: 1_000_000})
@@ -185,7 +184,7 @@ func BenchmarkRoute(b *testing.B) {
 // A server with many large tools leaves room for the conversation also with a model that does not say how much
 // it takes; the load says how to reach the rest.
 func TestToolsThatMayNotFitAreReachedThroughACall(t *testing.T) {
-	large := search.Tools(many("extra", 200))
+	large := toolsOf(many("extra", 200))
 	for i := range large {
 		large[i].Description += strings.Repeat(" and more", 300)
 	}
@@ -193,7 +192,7 @@ func TestToolsThatMayNotFitAreReachedThroughACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := router(t, search.RouterConfig{Routing: search.RoutingGroups})
+	r := router(t, RouterConfig{Routing: RoutingGroups})
 	f := toolgroups.RouteInput{Registry: reg, Loaded: []string{"extra"}, Scope: toolgroups.Scope{Role: toolgroups.RoleOwner}}
 	route := r.Route(f)
 	if got := toolgroups.EstimateTokens(route.Tools); got > 70_000 || got < 50_000 {
