@@ -31,6 +31,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
+	// CacheTTL returns how long a model's provider caches a prompt if it is not asked for a time; 0 if it
+	// caches none. known is false if that is not known. Nil knows no model.
+	CacheTTL func(model string) (ttl time.Duration, known bool)
 }
 
 // Agent answers turns. It may be used concurrently. Its goroutines run tools; each ends before the

@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Prices of a prompt cache that lasts five minutes or an hour, as multiples of the price of input
 // tokens (platform.claude.com/docs/en/build-with-claude/prompt-caching, 2026-11).
@@ -49,6 +52,20 @@ func (r *run) cacheFor() time.Duration {
 		return longCache
 	}
 	return 0
+}
+
+// isCacheCold reports whether the provider's cache holds nothing of the conversation: it caches nothing, or
+// the last prompt no longer.
+func (r *run) isCacheCold() bool {
+	last := lastReply(r.history)
+	if last < 0 || r.agent.cfg.CacheTTL == nil {
+		return false
+	}
+	ttl, known := r.agent.cfg.CacheTTL(ProfileOf(r.model).Name)
+	if ttl > 0 {
+		ttl = cmp.Or(r.history[last].CacheFor, ttl)
+	}
+	return known && r.agent.cfg.Now().Sub(r.history[last].Time) >= ttl
 }
 
 // lastReply returns the index of the last reply with a usage and a time; -1 if there is none.

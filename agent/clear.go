@@ -25,7 +25,7 @@ func (r *run) clearOldResults() error {
 		return nil
 	}
 	texts := isSmallContext(r.contextSize()) && EstimateTokens(r.history) > r.budget()
-	if !texts && !r.round.ColdCache() {
+	if !texts && !r.isCacheCold() {
 		return nil
 	}
 	history, saved := CompactedHistory(r.history), 0

@@ -11,7 +11,6 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // cooling is a conversation with a model whose cache keeps prompts for an hour, and what it was sent.
@@ -32,12 +31,6 @@ func (c *cooling) say(text string, replies ...agent.Reply) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	router, err := search.NewRouter(search.RouterConfig{Prices: func(string) search.Prices {
-		return search.Prices{Write: 1, Read: 0.1, MaxAge: time.Hour}
-	}})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	c.log = append(c.log, agent.Message{Role: agent.RoleUser, Text: text, Time: c.now})
 	m := model(func(_ context.Context, req agent.Request) (agent.Reply, error) {
 		c.sent = append(c.sent, req)
@@ -45,8 +38,10 @@ func (c *cooling) say(text string, replies ...agent.Reply) {
 		replies = replies[1:]
 		return r, nil
 	})
-	for m, err := range agent.New(agent.Config{Model: m, Now: func() time.Time { return c.now }}).Run(c.t.Context(), agent.Turn{
-		History: c.log, Router: router, Set: toolgroups.NewSet(func() *toolgroups.Registry { return reg }, nil),
+	for m, err := range agent.New(agent.Config{
+		Model: m, Now: func() time.Time { return c.now }, CacheTTL: func(string) (time.Duration, bool) { return time.Hour, true },
+	}).Run(c.t.Context(), agent.Turn{
+		History: c.log, Set: toolgroups.NewSet(func() *toolgroups.Registry { return reg }, nil),
 	}) {
 		if err != nil {
 			c.t.Fatal(err)

@@ -205,7 +205,7 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(room/4*BytesPerToken, shrunkBytes)))
 	return Message{
 		Role: RoleSummary, Time: a.cfg.Now(), Text: r.redactReply(text), LoadedGroups: r.loadedGroupsNote(), Kept: len(history) - to, Usage: &reply.Usage, Model: reply.Model,
-		Routing: r.round.Record(),
+		Routing: r.round.Mode(),
 	}, true, nil
 }
 

@@ -57,16 +57,14 @@ func NewFailover(cfg FailoverConfig) (*Failover, error) {
 	return &Failover{candidates: cfg.Candidates, outages: cfg.Outages, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}, nil
 }
 
-// Profile returns the profile of the first model, with the smallest MaxTools of all models, and
-// NativeSearch only if all models have it, because any of them may answer the request.
+// Profile returns the profile of the first model, with the smallest MaxTools of all models, because any
+// of them may answer the request.
 func (f *Failover) Profile() Profile {
 	now := ProfileOf(f.order()[0].Model)
 	for _, c := range f.candidates {
-		p := ProfileOf(c.Model)
-		if most := p.MaxTools; most > 0 && (now.MaxTools == 0 || most < now.MaxTools) {
+		if most := ProfileOf(c.Model).MaxTools; most > 0 && (now.MaxTools == 0 || most < now.MaxTools) {
 			now.MaxTools = most
 		}
-		now.NativeSearch = now.NativeSearch && p.NativeSearch
 	}
 	return now
 }

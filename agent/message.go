@@ -96,8 +96,7 @@ type Message struct {
 	Model string `json:"model,omitempty"`
 	// CacheFor is how long the provider was asked to cache the prompt; 0 means its default.
 	CacheFor time.Duration `json:"cache_for,omitempty"`
-	// Routing records how tools are offered to the model, if that is decided once per conversation.
-	// Summaries repeat it.
+	// Routing records how tools are offered to the model. Summaries repeat it.
 	Routing string `json:"routing,omitempty"`
 
 	// LoadedGroups, in a summary, lists the loaded groups and those of their tools that the model calls

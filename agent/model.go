@@ -69,8 +69,6 @@ type Profile struct {
 	ContextTokens, MaxTools int
 	// NoTools is set if the model's server has refused tools. None are sent to it then.
 	NoTools bool
-	// NativeSearch is set if the provider searches deferred tools for the model.
-	NativeSearch bool
 	// LongCache is set if the provider can cache prompts for an hour, at a higher price for writes.
 	LongCache bool
 	// Effort is the reasoning effort of requests that set none.

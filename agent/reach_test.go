@@ -39,13 +39,13 @@ func TestTheArrayLeavesRoomForTheConversation(t *testing.T) {
 // Acceptance 124: nine tools that are refused once each are nine tools, not nine refusals of the one
 // that they are called through; a tool that is refused over and over is stopped under its own name.
 func TestRefusalsCountForTheToolThatWasMeant(t *testing.T) {
-	c, _ := routed(t, search.RoutingBridge)
+	c, _ := routed(t, search.RoutingGroups)
 	c.registry = padded(t, c.world, 3_000)
 	var replies []agent.Reply
 	for i := range 9 {
 		replies = append(replies, calls(through(fmt.Sprint(i), fmt.Sprintf("extra_%02d", i), `{}`)))
 	}
-	c.say("x", append(replies, says("sorry"))...)
+	c.sayNarrow(capBelowCore, "x", append(replies, says("sorry"))...)
 	for i := range 9 {
 		want := fmt.Sprintf("extra_%02d", i)
 		if got := c.result(fmt.Sprint(i)); got.Code != toolgroups.CodeNotAvailable || got.Tool != want {
@@ -56,7 +56,7 @@ func TestRefusalsCountForTheToolThatWasMeant(t *testing.T) {
 	for i := range 9 {
 		replies = append(replies, calls(through("again", "extra_00", fmt.Sprintf(`{"n":%d}`, i))))
 	}
-	c.say("y", append(replies, calls(through("other", "extra_01", `{}`)), says("sorry"))...)
+	c.sayNarrow(capBelowCore, "y", append(replies, calls(through("other", "extra_01", `{}`)), says("sorry"))...)
 	if got := c.result("again"); got.Code != agent.CodeLoop || got.Tool != "extra_00" || !strings.HasPrefix(got.Text, "Tool 'extra_00' is not available") {
 		t.Errorf("refused for the ninth time: %+v", got)
 	}
@@ -83,7 +83,7 @@ func TestFailuresCountForTheToolThatRan(t *testing.T) {
 }
 
 // answers are what a call is answered in each mode.
-type answers struct{ groups, bridge, search, all string }
+type answers struct{ groups, search, all string }
 
 // What a load, a description and a call answer where there is nothing, where it is switched off, and
 // where the sender may not: the same in every mode that has the tool which was called.
@@ -118,17 +118,14 @@ func TestMistakesInEveryMode(t *testing.T) {
 
 		`made_up {}`:     inAll(nothing),
 		`gmail_trash {}`: inAll(fmt.Sprintf(nowOff, "gmail_trash")),
-		`pdf_info {}`:    {groups: pdf, bridge: pdf, search: pdf, all: fmt.Sprintf(nowOff, "pdf_info")},
+		`pdf_info {}`:    {groups: pdf, search: pdf, all: fmt.Sprintf(nowOff, "pdf_info")},
 		`get_config {}`:  inAll(config),
 	} {
 		for _, routing := range search.Routings() {
 			c, _ := routed(t, routing)
 			c.registry = restricted(t, c.registry)
 			c.say("mail", calls(loads("l", "google_gmail")), calls("a "+call), says("ok"))
-			want, ok := map[search.Routing]string{
-				search.RoutingGroups: wants.groups, search.RoutingBridge: wants.bridge, search.RoutingSearch: wants.search,
-				search.RoutingAll: wants.all, search.RoutingNative: wants.search, // no provider with a search of its own
-			}[search.RecordedRouting(c.last().Routing)]
+			want, ok := map[string]string{"groups": wants.groups, "search": wants.search, "all": wants.all}[c.last().Routing]
 			got := c.result("a")
 			if answer := got.Code + ": " + got.Text; !ok || !strings.HasPrefix(answer, want) {
 				t.Errorf("%s: %s is answered %q, want %q", routing, call, answer, want)
@@ -141,13 +138,13 @@ func TestMistakesInEveryMode(t *testing.T) {
 }
 
 func inAll(want string) answers {
-	return answers{want, want, want, want}
+	return answers{want, want, want}
 }
 
 // behindABridge is what the modes with a bridge answer; the others have no such tool.
 func behindABridge(tool, want string) answers {
 	none := "tool_not_found: Tool '" + tool + "' not found"
-	return answers{none, want, want, none}
+	return answers{none, want, none}
 }
 
 // restricted has gmail_trash and the group pdf switched off, and config for administrators.
@@ -170,16 +167,16 @@ func restricted(t testing.TB, reg *toolgroups.Registry) *toolgroups.Registry {
 // Acceptance 126: the model is told of a loaded group where nothing but a longer name and what people
 // say has its name in it.
 func TestWordsThatHaveTheNameOfAGroupTellNothingOfIt(t *testing.T) {
-	c, _ := routed(t, search.RoutingBridge)
-	c.say("a pdf", calls(loads("a", "pdf_forms")), says("no"))
+	c, _ := routed(t, search.RoutingGroups)
+	c.sayNarrow(capBelowCore, "a pdf", calls(loads("a", "pdf_forms")), says("no"))
 	n := len(c.history)
-	c.say("x", calls(loads("b", "pdf")), says("ok"))
+	c.sayNarrow(capBelowCore, "x", calls(loads("b", "pdf")), says("ok"))
 	for i := range c.history[n:] {
 		c.history[n+i], _ = c.history[n+i].WithoutTexts([]string{"pdf"})
 	}
 	c.history = slices.DeleteFunc(c.history, func(m agent.Message) bool { return m.Role == "" })
 	c.history = append([]agent.Message{{Role: agent.RoleSummary, Text: "They want a pdf."}}, c.history...)
-	req := c.say("y", says("ok")).requests[0]
+	req := c.sayNarrow(capBelowCore, "y", says("ok")).requests[0]
 	want := "[Loaded tool groups: pdf. They stay loaded. Not listed as tools of their own, but ready: " +
 		"tool_describe(names) shows their parameters, tool_call(name, arguments) runs them: pdf_info.]"
 	if last := req.Messages[len(req.Messages)-1]; last.Text != want {
@@ -189,21 +186,21 @@ func TestWordsThatHaveTheNameOfAGroupTellNothingOfIt(t *testing.T) {
 
 // A reply that loads a group and calls its tool is not told to load the group, whichever way it calls.
 func TestAReplyThatLoadsAGroupIsNotToldToLoadIt(t *testing.T) {
-	for _, routing := range []search.Routing{search.RoutingGroups, search.RoutingBridge} {
+	for _, limit := range []int{0, capBelowCore} {
 		for _, call := range []string{"b pdf_info {}", through("b", "pdf_info", `{}`)} {
-			if routing == search.RoutingGroups && strings.Contains(call, "tool_call") {
+			if limit == 0 && strings.Contains(call, "tool_call") {
 				continue // has no such tool
 			}
-			c, _ := routed(t, routing)
-			c.say("x", calls(call, loads("a", "pdf")), calls(strings.Replace(call, "b", "c", 1)), calls("d get_config {}", loads("e", "nowhere")), says("ok"))
+			c, _ := routed(t, search.RoutingGroups)
+			c.sayNarrow(limit, "x", calls(call, loads("a", "pdf")), calls(strings.Replace(call, "b", "c", 1)), calls("d get_config {}", loads("e", "nowhere")), says("ok"))
 			if got := c.result("b"); got.Code != toolgroups.CodeNotAvailable || got.Text != "Tool 'pdf_info' is not available for this agent. Its group is loaded now; call it again." {
-				t.Errorf("%s, %s: %+v", routing, call, got)
+				t.Errorf("at most %d, %s: %+v", limit, call, got)
 			}
 			if got := c.result("c"); got.Status != agent.StatusOK {
-				t.Errorf("%s, %s: called again: %+v", routing, call, got)
+				t.Errorf("at most %d, %s: called again: %+v", limit, call, got)
 			}
 			if got := c.result("d"); !strings.Contains(got.Text, "Load its group first") {
-				t.Errorf("%s, %s: of a group that nothing loads: %+v", routing, call, got)
+				t.Errorf("at most %d, %s: of a group that nothing loads: %+v", limit, call, got)
 			}
 		}
 	}
@@ -212,7 +209,7 @@ func TestAReplyThatLoadsAGroupIsNotToldToLoadIt(t *testing.T) {
 // Where every tool is in the array the prompt does not ask for loads; where some do not fit it does.
 func TestThePromptAsksForLoadsOnlyWhereTheyAreNeeded(t *testing.T) {
 	const order = "to load tools from a group before using them"
-	for routing, fits := range map[search.Routing]bool{search.RoutingAll: true, search.RoutingGroups: false, search.RoutingThreshold: true} {
+	for routing, fits := range map[search.Routing]bool{search.RoutingAll: true, search.RoutingGroups: false, search.RoutingAuto: true} {
 		c, _ := routed(t, routing)
 		c.turn.ContextTokens = 1_000_000
 		system := c.say("x", says("ok")).requests[0].System

@@ -317,7 +317,7 @@ func (r *run) assistantMessage(reply Reply) Message {
 	m := Message{
 		Role: RoleAssistant, Text: r.redactReply(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(assignIDs(reply.Calls, r.history), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
-		Routing: r.round.Record(), CacheFor: r.cacheFor(),
+		Routing: r.round.Mode(), CacheFor: r.cacheFor(),
 	}
 	switch {
 	case m.Final && reply.Filtered:

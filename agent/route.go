@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"oneclaw/toolgroups"
 )
@@ -16,11 +15,9 @@ func (r *run) routeTools() *toolgroups.Round { return r.turn.Set.Route(r.turn.Ro
 
 // routerFacts returns the input for the router's decision.
 func (r *run) routerFacts() toolgroups.RouteInput {
-	model := ProfileOf(r.model)
 	return toolgroups.RouteInput{
-		Scope: r.turn.Scope, ContextTokens: r.contextSize(), Recorded: recordedRouting(r.history), PastCalls: PastCalls(r.history),
-		FirstRequest: isFirstRequest(r.history), Model: model.Name, MaxTools: model.MaxTools, NativeSearch: model.NativeSearch, Idle: r.idle(), CacheTTL: r.lastCacheFor(),
-		VisibleResults: r.shownToolTexts(r.history),
+		Scope: r.turn.Scope, ContextTokens: r.contextSize(), MaxTools: ProfileOf(r.model).MaxTools,
+		FirstRequest: isFirstRequest(r.history), PastCalls: pastCalls(r.history), VisibleResults: r.shownToolTexts(r.history),
 	}
 }
 
@@ -40,24 +37,6 @@ func (r *run) shownToolTexts(history []Message) func() []string {
 // isAboutTools reports whether a tool's results describe how to call other tools.
 func isAboutTools(tool string) bool {
 	return tool == toolgroups.LoadToolGroup || tool == toolgroups.ToolSearch || tool == toolgroups.ToolDescribe
-}
-
-// idle returns the time since the model's last reply; 0 if there is none.
-func (r *run) idle() time.Duration {
-	for i := len(r.history) - 1; i >= 0; i-- {
-		if m := &r.history[i]; m.Role == RoleAssistant && (m.Routing != "" || m.Usage != nil) && !m.Time.IsZero() {
-			return max(0, r.agent.cfg.Now().Sub(m.Time))
-		}
-	}
-	return 0
-}
-
-// lastCacheFor returns how long the provider was asked to cache the prompt of the last reply.
-func (r *run) lastCacheFor() time.Duration {
-	if at := lastReply(r.history); at >= 0 {
-		return r.history[at].CacheFor
-	}
-	return 0
 }
 
 // recordedRouting returns the routing in the newest reply or summary by a model, or in a newer note. The
@@ -81,8 +60,8 @@ func isFirstRequest(history []Message) bool {
 	return true
 }
 
-// PastCalls returns the calls with results of the turn at the end of a history, which has no answer yet.
-func PastCalls(history []Message) []toolgroups.PastCall {
+// pastCalls returns the calls with results of the turn at the end of a history, which has no answer yet.
+func pastCalls(history []Message) []toolgroups.PastCall {
 	var calls []toolgroups.PastCall
 	for i := turnStart(history) + 1; i < len(history); i++ {
 		if history[i].Role != RoleAssistant {
@@ -104,11 +83,13 @@ func PastCalls(history []Message) []toolgroups.PastCall {
 // addToolNote adds a note with the tools of loaded groups, if the way to call them has changed since the
 // last request, or if the text about them was erased.
 func (r *run) addToolNote() error {
-	groups, outside, deferred := r.round.LoadedGroups()
-	if len(outside)+len(deferred) == 0 || !r.round.ModeChanged() && (r.turn.Incomplete || r.historyShows(groups)) {
+	groups, outside := r.round.LoadedGroups()
+	before := recordedRouting(r.history)
+	changed := before != "" && before != r.round.Mode()
+	if len(outside) == 0 || !changed && (r.turn.Incomplete || r.historyShows(groups)) {
 		return nil
 	}
-	return r.emit(Message{Role: RoleNote, Text: r.loadedGroupsNote(), Routing: r.round.Record()})
+	return r.emit(Message{Role: RoleNote, Text: r.loadedGroupsNote(), Routing: r.round.Mode()})
 }
 
 // historyShows reports whether the history shows the model that these groups are loaded.
@@ -143,17 +124,14 @@ const maxToolList = 12_000
 // loadedGroupsNote lists the loaded groups and those of their tools that are not in the tools array. It
 // returns "" if none are loaded.
 func (r *run) loadedGroupsNote() string {
-	groups, outside, deferred := r.round.LoadedGroups()
+	groups, outside := r.round.LoadedGroups()
 	var text []string
 	if len(groups) > 0 {
 		text = append(text, loadedGroupsPrefix+strings.Join(groups, ", ")+". They stay loaded.")
 	}
 	if len(outside) > 0 {
 		text = append(text, fmt.Sprintf("Not listed as tools of their own, but ready: %s(names) shows their parameters, %s(name, arguments) runs them: %s.",
-			toolgroups.ToolDescribe, toolgroups.ToolCall, r.listTools(outside, toolgroups.ToolDescribe+" with the name of a group lists its tools")))
-	}
-	if len(deferred) > 0 {
-		text = append(text, "Ready, and found by a search for their names: "+r.listTools(deferred, "search for what they do")+".")
+			toolgroups.ToolDescribe, toolgroups.ToolCall, r.listTools(outside)))
 	}
 	if len(text) == 0 {
 		return ""
@@ -161,9 +139,8 @@ func (r *run) loadedGroupsNote() string {
 	return "[" + strings.Join(text, " ") + "]"
 }
 
-// listTools lists tools. If the list is too long for the model's context, it ends with others, which
-// says how to find the rest.
-func (r *run) listTools(tools []string, others string) string {
+// listTools lists tools. If the list is too long for the model's context, it ends with how to find the rest.
+func (r *run) listTools(tools []string) string {
 	limit := maxToolList
 	if size := r.contextSize(); size > 0 {
 		limit = min(limit, size/2)
@@ -172,7 +149,7 @@ func (r *run) listTools(tools []string, others string) string {
 	if len(names) <= limit {
 		return names
 	}
-	return names[:max(0, strings.LastIndex(names[:limit], ","))] + " and more: " + others
+	return names[:max(0, strings.LastIndex(names[:limit], ","))] + " and more: " + toolgroups.ToolDescribe + " with the name of a group lists its tools"
 }
 
 // unwrap sets Tool and Input of calls that run another tool, if that tool can be determined.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,7 +42,11 @@ func bridgeTools() []string { return []string{"tool_search", "tool_describe", "t
 
 // deferrableTokens is what their schemas cost.
 func (w *world) deferrableTokens() int {
-	return toolgroups.EstimateTokens(search.Tools(search.DeferrableEntries(w.registry, toolgroups.RoleUser)))
+	var tools []toolgroups.Tool
+	for _, group := range w.registry.Groups() {
+		tools = append(tools, group.Tools...)
+	}
+	return toolgroups.EstimateTokens(tools)
 }
 
 // narrow is a script whose provider takes short tools arrays only.
@@ -53,6 +56,9 @@ type narrow struct {
 }
 
 func (n narrow) Profile() agent.Profile { return agent.Profile{MaxTools: n.limit} }
+
+// capBelowCore is a cap that the core exceeds, so that there are bridge tools from the start.
+const capBelowCore = 6
 
 // sayNarrow is chat.say with a cap.
 func (c *chat) sayNarrow(limit int, text string, replies ...agent.Reply) *script {
@@ -267,40 +273,17 @@ func TestCatalogueFollows(t *testing.T) {
 	wantOffered(t, c.say("z", says("ok")).requests[0], core())
 }
 
-// Many tools are added in the middle of a session: its mode stays as long as the provider's
-// cache keeps the conversation, so that it keeps its prefix, and a new session decides anew.
-func TestAutoDecidesAgainWhenTheCacheIsMissedAnyway(t *testing.T) {
-	c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
-		cfg.Config = search.DefaultConfig()
-		cfg.Prices = func(string) search.Prices { return search.Prices{Write: 1, Read: 0.1, MaxAge: time.Hour} }
-	})
+// Tools that are added or removed in the middle of a session change the mode with the next request, whose
+// array is another one anyway.
+func TestAutoFollowsTheTools(t *testing.T) {
+	c, _ := routed(t, search.RoutingAuto)
 	c.turn.ContextTokens = 128_000
-	mode := func(c *chat) string {
+	for i, want := range []string{"all", "search", "all"} {
+		c.registry = padded(t, c.world, 3_000+9_900*(i%2))
 		c.say("x", says("ok"))
-		return string(search.RecordedRouting(c.last().Routing))
-	}
-	c.registry = padded(t, c.world, 3_000) // too many to offer all at once
-	before := mode(c)
-	if before == "search" {
-		t.Fatal("a few tools are deferred")
-	}
-	c.registry = padded(t, c.world, 12_900)
-	if got := mode(c); got != before {
-		t.Errorf("the mode became %s in the middle of a session", got)
-	}
-	for i := range c.history {
-		c.history[i].Time = c.history[i].Time.Add(-2 * time.Hour)
-	}
-	if got := mode(c); got != "search" {
-		t.Errorf("the mode stayed %s although the cache has forgotten the conversation", got)
-	}
-	next, _ := routed(t, search.RoutingAuto)
-	next.turn.Router, next.registry, next.turn.ContextTokens = c.turn.Router, c.registry, 128_000
-	if got := mode(next); got != "search" {
-		t.Errorf("the next session is routed by %s", got)
-	}
-	if got := strings.Count(log.String(), "routing="); got != 3 {
-		t.Errorf("decided %d times: %s", got, log)
+		if got := c.last().Routing; got != want {
+			t.Errorf("with %d tokens of tools the mode is %s, want %s", c.deferrableTokens(), got, want)
+		}
 	}
 }
 
@@ -326,7 +309,7 @@ func TestEveryModeReachesEveryTool(t *testing.T) {
 			}
 		})
 	}
-	if _, err := search.NewRouter(search.RouterConfig{Routing: "both"}); err == nil || !strings.Contains(err.Error(), "groups bridge search all native auto") {
+	if _, err := search.NewRouter(search.RouterConfig{Routing: "both"}); err == nil || !strings.Contains(err.Error(), "groups search all auto") {
 		t.Errorf("an unknown mode: %v", err)
 	}
 }
@@ -352,7 +335,7 @@ func TestDecisionIsLogged(t *testing.T) {
 	for _, tc := range []struct {
 		context, threshold int
 		want               search.Routing
-	}{{128_000, 12_800, search.RoutingSearch}, {200_000, 20_000, search.RoutingGroups}} {
+	}{{128_000, 12_800, search.RoutingSearch}, {200_000, 20_000, search.RoutingAll}} {
 		c, log := routed(t, search.RoutingAuto, func(cfg *search.RouterConfig) {
 			cfg.Config = search.DefaultConfig()
 		})

@@ -190,17 +190,16 @@ func TestSwitchedOffInBetween(t *testing.T) {
 	}
 }
 
-// In mode bridge the array never changes: a load answers with one line for each tool, and again with
-// one alone while that is in view.
-func TestBridgeRunsLoadedGroups(t *testing.T) {
-	c, _ := routed(t, search.RoutingBridge)
-	s := c.say("x",
+// Behind a cap a tool runs by its name and through tool_call once its group is loaded, and not before.
+func TestToolsBehindTheCapRunOnceTheirGroupIsLoaded(t *testing.T) {
+	c, _ := routed(t, search.RoutingGroups)
+	s := c.sayNarrow(capBelowCore, "x",
 		calls(through("a", "pdf_info", `{}`), "b pdf_info {}"),
 		calls(loads("c", "pdf")),
 		calls(through("d", "pdf_info", `{}`), "e pdf_info {}", `f tool_call {"name":"tool_search"}`, "g tool_search {}"),
-		calls(loads("h", "pdf")), says("ok"))
+		says("ok"))
 	for _, req := range s.requests {
-		wantOffered(t, req, core(), []string{"tool_describe", "tool_call"})
+		wantOffered(t, req, core()[:capBelowCore-2], []string{"tool_describe", "tool_call"})
 	}
 	for id, code := range map[string]string{
 		"a": toolgroups.CodeNotAvailable, "b": toolgroups.CodeNotAvailable,
@@ -212,9 +211,8 @@ func TestBridgeRunsLoadedGroups(t *testing.T) {
 	}
 	for id, part := range map[string]string{
 		"a": `load_tool_group(group_name="pdf")`, "b": `load_tool_group(group_name=`,
-		"c": "Loaded 1 tools from group 'Pdf'. Not listed as tools of their own: run them with tool_call(name, arguments). " +
-			"Parameters are strings where no type is given; tool_describe(names) shows all about them.\n- pdf_info() — Does pdf_info.",
-		"h": "Loaded 1 tools from group 'Pdf', as shown above.",
+		"c": "Not listed as tools of their own: run them with tool_call(name, arguments). " +
+			"Parameters are strings where no type is given; tool_describe(names) shows all about them.\n- pdf_info()",
 	} {
 		if got := c.result(id); !strings.Contains(got.Text, part) {
 			t.Errorf("%s: %s, want %s", id, got.Text, part)
@@ -224,6 +222,15 @@ func TestBridgeRunsLoadedGroups(t *testing.T) {
 		if got := c.result(id); got.Status != agent.StatusOK || c.count("pdf_info") != 2 {
 			t.Errorf("after the load: %+v", got)
 		}
+	}
+}
+
+// A group that is loaded again while the first answer is in view is answered in one line.
+func TestASecondLoadIsOneLine(t *testing.T) {
+	c, _ := routed(t, search.RoutingSearch)
+	c.say("x", calls(loads("a", "pdf")), calls(loads("b", "pdf")), says("ok"))
+	if got, want := c.result("b").Text, "Loaded 1 tools from group 'Pdf', as shown above."; got != want {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }
 

@@ -22,7 +22,6 @@ import (
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 var marks = regexp.MustCompile(`#\d+#`)
@@ -215,10 +214,6 @@ func TestAConversationWithClearedResultsKeepsItsBeginning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router, err := search.NewRouter(search.RouterConfig{}) // of a model without a cache
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, tt := range map[string]struct {
 		restarts bool
 		failing  int // the number of turns before summaries work
@@ -235,7 +230,8 @@ func TestAConversationWithClearedResultsKeepsItsBeginning(t *testing.T) {
 				s.summing = func(context.Context) error { return errOut }
 			}
 			r, _ := newLong(t, s, func(c *bridge.Config) {
-				c.Turns.Tools, c.Turns.Router, c.Turns.WindowTokens = func() *toolgroups.Registry { return reg }, router, 6000
+				c.Turns.Tools, c.Turns.WindowTokens = func() *toolgroups.Registry { return reg }, 6000
+				c.Turns.Agent = agent.New(agent.Config{Model: s, CacheTTL: func(string) (time.Duration, bool) { return 0, true }}) // caches nothing
 			})
 			const turns = 30
 			for n := range turns {

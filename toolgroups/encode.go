@@ -54,16 +54,10 @@ func (t *Tool) encode() []byte {
 }
 
 // EstimateTokens estimates how many tokens the schemas of tools cost: the characters of their
-// encoding divided by four. Deferred tools cost nothing.
-func EstimateTokens(tools []Tool) int { return estimateTokens(tools, nil) }
-
-// estimateTokens is [EstimateTokens], but also counts the deferred tools of the loaded groups.
-func estimateTokens(tools []Tool, loaded []string) int {
+// encoding divided by four.
+func EstimateTokens(tools []Tool) int {
 	size := 1 + max(len(tools), 1) // brackets and commas
 	for i := range tools {
-		if tools[i].Deferred && !slices.Contains(loaded, tools[i].Group) {
-			continue
-		}
 		if tools[i].size > 0 {
 			size += tools[i].size
 		} else {

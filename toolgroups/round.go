@@ -13,7 +13,6 @@ type Round struct {
 	registry *Registry
 	route    Route
 	scope    Scope
-	loaded   []string
 	loading  []string // groups that the reply loads
 }
 
@@ -21,9 +20,8 @@ type Round struct {
 // fixed order, then those of the groups in first-load order.
 func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 
-// Tokens estimates the token cost of the tools in the request, including the deferred tools of
-// loaded groups.
-func (r *Round) Tokens() int { return estimateTokens(r.route.Tools, r.loaded) }
+// Tokens estimates the token cost of the tools in the request.
+func (r *Round) Tokens() int { return EstimateTokens(r.route.Tools) }
 
 // Registry returns the registry that this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
@@ -56,15 +54,6 @@ func (r *Round) afterLoads(name string, fault *Error) *Error {
 
 // Mode returns [Route].Mode.
 func (r *Round) Mode() string { return r.route.Mode }
-
-// Record returns [Route].Record.
-func (r *Round) Record() string { return r.route.Record }
-
-// ModeChanged returns [Route].ModeChanged.
-func (r *Round) ModeChanged() bool { return r.route.ModeChanged }
-
-// ColdCache returns [Route].ColdCache.
-func (r *Round) ColdCache() bool { return r.route.ColdCache }
 
 // Unwrap returns the tool that a call actually runs, and its input. If that tool is not the named
 // one, look it up with [Round.LookupUnwrapped]. The error is the answer to a call that cannot be
@@ -107,24 +96,20 @@ func (r *Round) isCallableByName(now *Registry, name string) bool {
 }
 
 // LoadedGroups returns the loaded groups that have tools, in first-load order, and the names of
-// their tools that are missing from the array of this round or deferred in it. Tools hidden by
-// [Scope.Hides] are left out.
-func (r *Round) LoadedGroups() (groups, outside, deferred []string) {
+// their tools that are missing from the array of this round. Tools hidden by [Scope.Hides] are left out.
+func (r *Round) LoadedGroups() (groups, outside []string) {
 	for _, name := range r.set.Loaded() {
 		tools := slices.DeleteFunc(r.registry.groupTools(name), r.scope.Hides)
 		if len(tools) > 0 {
 			groups = append(groups, name)
 		}
 		for _, t := range tools {
-			switch i := slices.IndexFunc(r.route.Tools, func(o Tool) bool { return o.Name == t.Name }); {
-			case i < 0:
+			if !slices.ContainsFunc(r.route.Tools, func(o Tool) bool { return o.Name == t.Name }) {
 				outside = append(outside, t.Name)
-			case r.route.Tools[i].Deferred:
-				deferred = append(deferred, t.Name)
 			}
 		}
 	}
-	return groups, outside, deferred
+	return groups, outside
 }
 
 // LookupUnwrapped finds the tool of a call that [Round.Unwrap] has unwrapped. The tool need not be

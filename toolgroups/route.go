@@ -3,7 +3,6 @@ package toolgroups
 import (
 	"encoding/json"
 	"slices"
-	"time"
 )
 
 // These tools let a model find, inspect and run tools that are not in the tools array. A [Router]
@@ -36,22 +35,12 @@ type RouteInput struct {
 	Loaded   []string
 	// Scope says on whose behalf tools run.
 	Scope Scope
-	// Model is the name of the model, ContextTokens the size of its context, MaxTools the longest
-	// tools array that its provider accepts; zero means unknown.
-	Model         string
+	// ContextTokens is the size of the model's context, MaxTools the longest tools array that its provider
+	// accepts; zero means unknown.
 	ContextTokens int
 	MaxTools      int
-	// NativeSearch is true if the provider has its own search for deferred tools.
-	NativeSearch bool
-	// Recorded is the [Round.Record] stored earlier in the conversation; empty if there was none or if
-	// it was dropped with old messages.
-	Recorded string
 	// FirstRequest is true for the first request of a conversation.
 	FirstRequest bool
-	// Idle is the time since the last reply of the model in the conversation; 0 if there was none.
-	Idle time.Duration
-	// CacheTTL is how long the provider was asked to cache the last prompt; 0 if it was not asked.
-	CacheTTL time.Duration
 	// PastCalls are the calls in the current turn that have a result, oldest first.
 	PastCalls []PastCall
 	// VisibleResults, if not nil, returns the results of [LoadToolGroup], [ToolSearch] and
@@ -70,15 +59,8 @@ type PastCall struct {
 
 // Route is the decision of a [Router]. Its functions may be called concurrently.
 type Route struct {
-	// Mode names the kind of route, for logs and metrics.
+	// Mode names the kind of route. It is stored with each reply: the model is told if it changes.
 	Mode string
-	// Record, if not empty, is stored with the conversation and returned as [RouteInput].Recorded.
-	Record string
-	// ModeChanged is true if Mode differs from the recorded mode.
-	ModeChanged bool
-	// ColdCache is true if the provider's cache holds nothing of the conversation, whatever the
-	// request contains.
-	ColdCache bool
 	// Tools is the tools array. It may have tools that the registry lacks.
 	Tools []Tool
 	// Unwrap returns the tool that a call actually runs, and its input; other calls are returned
@@ -110,7 +92,7 @@ func (s *Set) Route(router Router, f RouteInput) *Round {
 			route.Tools = route.Tools[:f.MaxTools]
 		}
 	}
-	return &Round{set: s, registry: f.Registry, route: route, scope: f.Scope, loaded: f.Loaded}
+	return &Round{set: s, registry: f.Registry, route: route, scope: f.Scope}
 }
 
 // Round is [Set.Route] without a router.

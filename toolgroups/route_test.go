@@ -75,7 +75,7 @@ func TestRouterDecides(t *testing.T) {
 	r := router(func(f toolgroups.RouteInput) toolgroups.Route {
 		facts = f
 		return toolgroups.Route{
-			Mode: "mine", Record: "kept", Tools: append(f.Registry.EnabledTools(nil), fake(toolgroups.ToolSearch)),
+			Mode: "mine", Tools: append(f.Registry.EnabledTools(nil), fake(toolgroups.ToolSearch)),
 			Advice: func(name string) string { return "Ask for " + name + "." },
 			LoadText: func(loaded []string, group toolgroups.Group, _ []toolgroups.Tool) string {
 				return group.DisplayName + "\nnow " + strings.Join(loaded, "+")
@@ -86,8 +86,8 @@ func TestRouterDecides(t *testing.T) {
 	if diff := cmp.Diff([]string{"pdf"}, facts.Loaded); diff != "" || facts.Registry != round.Registry() || facts.MaxTools != 99 {
 		t.Errorf("facts %+v", facts)
 	}
-	if round.Mode() != "mine" || round.Record() != "kept" {
-		t.Errorf("mode %s, record %s", round.Mode(), round.Record())
+	if round.Mode() != "mine" {
+		t.Errorf("mode %s", round.Mode())
 	}
 	if text, fault := call(t, round, toolgroups.ToolSearch, `{}`, admin()); fault != nil || text != "ran tool_search" {
 		t.Errorf("%s, %v", text, fault)

@@ -127,10 +127,6 @@ type Tool struct {
 	Function string
 	// Group is the tool's group, empty for the core. A registry sets it.
 	Group string
-	// Deferred is true if the model sees the tool only after finding it with the provider's search
-	// or loading its group. Only a [Router] sets it, and only if the provider supports that
-	// ([RouteInput].NativeSearch).
-	Deferred bool
 	// wire holds the JSON members of the tool in a tools array, and size is the length of the tool
 	// in the array, in characters. A registry sets both. The fields above must not change afterwards.
 	wire []byte

@@ -91,7 +91,6 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Profile() agent.Profile {
 	return agent.Profile{
 		Name: c.cfg.Model, ContextTokens: c.contextTokens(), Effort: c.cfg.Effort, LongCache: true,
-		NativeSearch: c.family.searchesTools && !c.quirksFor("").noSearch,
 	}
 }
 
@@ -158,11 +157,6 @@ func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, o
 	return false, q
 }
 
-// maxPauses bounds how often one reply may be paused by the provider (pause_turn), which happens when its
-// own tools take many rounds. The client continues a paused reply; after the last pause it counts as cut
-// off.
-const maxPauses = 5
-
 // attempt sends the request once. streamed reports whether onDelta was called with text. After a fault the
 // reply has only its usage.
 func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, onDelta func(agent.Delta)) (reply agent.Reply, streamed bool, f *provider.Fault) {
@@ -174,28 +168,12 @@ func (c *Client) attempt(ctx context.Context, req *agent.Request, q quirks, onDe
 			onDelta(agent.Delta{Text: text})
 		}
 	}
-	r := c.encode(req, q)
-	var whole replyBuilder
-	for range maxPauses {
-		a, err := c.stream(ctx, r, alive, show)
-		if err != nil {
-			used := whole.result.Usage.Plus(a.spent(req))
-			return agent.Reply{Usage: used}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
-		}
-		err = whole.add(a)
-		if err == nil && a.stopReason == stopPause {
-			err = r.continueAnswer(a)
-		}
-		if err != nil {
-			return agent.Reply{Usage: whole.result.Usage}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
-		}
-		if a.stopReason != stopPause {
-			break
-		}
-	}
-	reply, err := whole.finish(c.origin)
+	a, err := c.stream(ctx, c.encode(req, q), alive, show)
 	if err != nil {
-		return agent.Reply{Usage: whole.result.Usage}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
+		return agent.Reply{Usage: a.spent(req)}, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
+	}
+	if reply, err = a.reply(c.origin); err != nil {
+		return reply, streamed, provider.NewFault(ctx, err, c.cfg.APIKey)
 	}
 	return reply, streamed, nil
 }

@@ -11,7 +11,6 @@ import (
 	"oneclaw/agent/provider"
 	emulator "oneclaw/internal/emulator/anthropic"
 	brain "oneclaw/internal/emulator/openai"
-	"oneclaw/toolgroups/search"
 )
 
 func TestTextAndUsage(t *testing.T) {
@@ -226,7 +225,7 @@ func TestOverflow(t *testing.T) {
 		t.Errorf("the context has %d tokens", got)
 	}
 	facts, err := c.model().CurrentFacts(t.Context())
-	if err != nil || facts.ContextTokens.Value != 4000 || facts.OutputTokens.Value != 64_000 || !facts.Sees.Yes() || !facts.Searches.Yes() || !facts.Caches.Yes() {
+	if err != nil || facts.ContextTokens.Value != 4000 || facts.OutputTokens.Value != 64_000 || !facts.Sees.Yes() || !facts.Caches.Yes() {
 		t.Errorf("%+v, %v", facts, err)
 	}
 }
@@ -281,53 +280,5 @@ func TestOddHistories(t *testing.T) {
 	}
 	if _, err := c.model().Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleAssistant, Text: "I began."}, {Role: agent.RoleUser, Text: "go"}}}, nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// Tools that are deferred are found by the provider, or by loading their group, and stay.
-func TestNativeToolSearch(t *testing.T) {
-	c := newTalk(t).by(search.RoutingNative)
-	c.think = calling("group1_tool2", "load group0", "group0_tool5")
-	const first = `group1_tool2 {"text":"x"};`
-	answer, err := c.try("go")
-	if err != nil || !strings.HasPrefix(answer, first) || !strings.HasSuffix(answer, `group0_tool5 {"text":"x"}`) {
-		t.Fatalf("%q, %v", answer, err)
-	}
-	requests := c.srv.Requests()
-	if n := len(requests); n != 4 || len(requests[0].Deferred) != 18 || len(requests[0].Tools) != 2 {
-		t.Fatalf("%d requests, %d tools deferred, %v offered", n, len(requests[0].Deferred), requests[0].ToolNames())
-	}
-	for i := 1; i < len(requests); i++ {
-		if u := requests[i].Usage; u.CacheRead < requests[i-1].Usage.Total()-20 {
-			t.Errorf("request %d read %+v after %+v", i, u, requests[i-1].Usage)
-		}
-	}
-	c.think = calling("group1_tool2")
-	if answer, err := c.try("again"); err != nil || answer+";" != first {
-		t.Errorf("%q, %v", answer, err)
-	}
-	// The tools of a group that is gone: what was found of it does not go back.
-	c.tools = tools(t, 1, 6)
-	c.think = calling("group0_tool1")
-	if answer, err := c.try("again"); err != nil || answer != `group0_tool1 {"text":"x"}` {
-		t.Errorf("%q, %v", answer, err)
-	}
-	// Without native routing nothing that was found goes back.
-	c.by(search.RoutingGroups)
-	c.think = calling("note")
-	if answer, err := c.try("again"); err != nil || answer != `note {"text":"x"}` {
-		t.Errorf("%q, %v", answer, err)
-	}
-	if refused := c.refusals(); len(refused) > 0 {
-		t.Errorf("refused: %q", refused)
-	}
-}
-
-// A model whose provider has no search is routed as if by the program's own.
-func TestNativeNeedsAModelThatHasIt(t *testing.T) {
-	c := newTalk(t, func(cfg *emulator.Config) { cfg.Model = "claude-3-7-sonnet" }).by(search.RoutingNative)
-	c.say("go", "Fine.")
-	if body := string(c.last().Body); strings.Contains(body, "defer_loading") || !strings.Contains(body, `"tool_search"`) {
-		t.Error(body)
 	}
 }

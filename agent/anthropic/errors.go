@@ -32,7 +32,7 @@ func streamError(event []byte) error {
 
 // quirks are changes to requests, learned from earlier refusals.
 type quirks struct {
-	noTemperature, noThinking, noSearch, noVision bool
+	noTemperature, noThinking, noVision bool
 	// refusedEfforts are the reasoning efforts that the model has refused.
 	refusedEfforts provider.Efforts
 	// thinkingScope selects which thinking blocks are sent back: all, those of this turn, or none. It
@@ -77,8 +77,6 @@ func (q quirks) learn(f *provider.Fault, effort string) quirks {
 		q.refusedEfforts = q.refusedEfforts.Refuse(effort, text)
 	case has("thinking"):
 		q.noThinking = true
-	case has("tool_search"), has("defer_loading"):
-		q.noSearch = true
 	case has("image", "not support"):
 		q.noVision = true
 	}

@@ -20,8 +20,6 @@ type family struct {
 	takesTemperature, adaptiveThinking, takesEffort, alwaysThinks bool
 	// takesBudget: requests may set a token budget for thinking.
 	takesBudget bool
-	// searchesTools: the provider searches deferred tools for the model.
-	searchesTools bool
 }
 
 // modelVersion matches the product line and the version after the word claude, in either order.
@@ -30,7 +28,7 @@ var modelVersion = regexp.MustCompile(`claude-(?:([a-z]+)-)?([0-9]+)(?:[-.]([0-9
 func familyOf(model string) family {
 	m := modelVersion.FindStringSubmatch(strings.ToLower(model))
 	if m == nil { // An alias, or a new model: assume nothing.
-		return family{searchesTools: strings.Contains(model, "claude")}
+		return family{}
 	}
 	line := cmp.Or(m[1], m[4])
 	at := func(major, minor int) bool {
@@ -40,7 +38,7 @@ func familyOf(model string) family {
 	top := line == "fable" || line == "mythos"
 	return family{
 		takesTemperature: !at(4, 7) && !top, adaptiveThinking: at(4, 6) || top, takesEffort: at(4, 6) || at(4, 5) && line == "opus" || top,
-		alwaysThinks: at(5, 5) || top, takesBudget: !at(4, 6) && !top && (at(4, 0) || at(3, 7)), searchesTools: at(4, 5) || top,
+		alwaysThinks: at(5, 5) || top, takesBudget: !at(4, 6) && !top && (at(4, 0) || at(3, 7)),
 	}
 }
 
@@ -129,12 +127,8 @@ func (c *Client) Facts() provider.Facts {
 	if q.noVision {
 		refused.Sees = provider.NewAbility(false, provider.FromRefusal)
 	}
-	if q.noSearch {
-		refused.Searches = provider.NewAbility(false, provider.FromRefusal)
-	}
 	named.ContextTokens = provider.NewNumber(float64(c.cfg.ContextTokens), provider.FromTable)
 	named.Sees, named.Caches = provider.NewAbility(true, provider.FromTable), provider.NewAbility(true, provider.FromTable)
-	named.Searches = provider.NewAbility(c.family.searchesTools, provider.FromTable)
 	named.Reasons = provider.NewAbility(c.family.adaptiveThinking || c.family.takesBudget, provider.FromTable)
 	return set.Or(refused).Or(m.Reported).Or(named)
 }

@@ -36,36 +36,23 @@ func setBreakpoints(r *request, tools []toolgroups.Tool, hour bool) {
 	if n := len(r.System); n > 0 {
 		set(&r.System[n-1].CacheControl)
 	}
-	for _, end := range toolEnds(r.Tools, tools) {
+	for _, end := range toolEnds(tools) {
 		set(&r.Tools[end-1].CacheControl)
 	}
 }
 
-// toolEnds returns where the tools that are not deferred end, the provider's search included, first
-// without the newest group and then with it.
-func toolEnds(wire []tool, tools []toolgroups.Tool) (ends []int) {
-	open := 0
-	for open < len(wire) && !wire[open].Deferred {
-		open++
-	}
-	before := open
-	for newest := groupAt(tools, open-1); newest != "" && before > 0 && groupAt(tools, before-1) == newest; {
+// toolEnds returns where the tools end, first without the newest group and then with it.
+func toolEnds(tools []toolgroups.Tool) (ends []int) {
+	before := len(tools)
+	for before > 0 && tools[before-1].Group != "" && tools[before-1].Group == tools[len(tools)-1].Group {
 		before--
 	}
-	for _, end := range []int{before, open} {
+	for _, end := range []int{before, len(tools)} {
 		if end > 0 {
 			ends = append(ends, end)
 		}
 	}
 	return ends
-}
-
-// groupAt returns the group of the i-th tool; "" if that tool is deferred or does not exist.
-func groupAt(tools []toolgroups.Tool, i int) string {
-	if i < 0 || i >= len(tools) || tools[i].Deferred {
-		return ""
-	}
-	return tools[i].Group
 }
 
 // lastBreakpoint returns the cache_control field of the last block that can have one.

@@ -18,7 +18,7 @@ import (
 func TestPropertyANewTurnReadsOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		c := newTalk(t).by(rapid.SampledFrom([]search.Routing{search.RoutingBridge, search.RoutingAll, search.RoutingNative, search.RoutingSearch}).Draw(r, "routing"))
+		c := newTalk(t).by(rapid.SampledFrom([]search.Routing{search.RoutingGroups, search.RoutingAll, search.RoutingSearch}).Draw(r, "routing"))
 		plan := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(1, 30), 0, 3), 1, 4).Draw(r, "turns")
 		for i, rounds := range plan {
 			c.think = func(req brain.Request) brain.Reply {

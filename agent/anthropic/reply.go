@@ -10,21 +10,16 @@ import (
 
 // Block types.
 const (
-	blockText         = "text"
-	blockToolUse      = "tool_use"
-	blockThinking     = "thinking"
-	blockRedacted     = "redacted_thinking"
-	blockSearch       = "server_tool_use"
-	blockSearchResult = "tool_search_tool_result"
+	blockText     = "text"
+	blockToolUse  = "tool_use"
+	blockThinking = "thinking"
+	blockRedacted = "redacted_thinking"
 )
 
-// block is a part of a reply as it is sent back: thinking and the provider's own searches byte for
-// byte, texts and calls as placeholders.
+// block is a part of a reply as it is sent back: thinking byte for byte, texts and calls as placeholders.
 type block struct {
 	Type string          `json:"type"`
 	Raw  json.RawMessage `json:"raw,omitempty"`
-	// Names are the tools that a search found.
-	Names []string `json:"names,omitempty"`
 }
 
 func (b block) isThinking() bool { return b.Type == blockThinking || b.Type == blockRedacted }
@@ -58,55 +53,35 @@ func unpack(reasoning, origin string) (blocks []block) {
 	return blocks
 }
 
-// replyBuilder assembles a reply from one or more answers.
-type replyBuilder struct {
-	result agent.Reply
-	blocks []block
-	// stopReason is the stop reason of the last answer.
-	stopReason string
-}
-
-// add appends an answer.
-func (c *replyBuilder) add(a *answer) error {
+// reply returns the reply that the answer is. For a refusal it returns [provider.ErrFiltered], even if there
+// is a text: the provider refuses all that follows such a turn (platform.claude.com,
+// handle-streaming-refusals). The reply has its usage then, and after any other error.
+func (a *answer) reply(origin string) (agent.Reply, error) {
+	r := agent.Reply{Model: a.model, Usage: a.usage.sum(), Truncated: a.stopReason == stopTokens || a.stopReason == stopOverflow}
+	if a.stopReason == stopRefusal {
+		return agent.Reply{Usage: r.Usage}, provider.ErrFiltered
+	}
 	var text strings.Builder
-	text.WriteString(c.result.Text)
+	var blocks []block
 	for i, p := range a.blocks {
 		kept := block{Type: p.Type}
 		switch p.Type {
 		case blockText:
 			text.WriteString(p.fullText())
 		case blockToolUse:
-			cut := i == len(a.blocks)-1 && (a.stopReason == stopTokens || a.stopReason == stopOverflow)
-			c.result.Calls = append(c.result.Calls, agent.Call{ID: string(p.ID), Name: p.Name, Arguments: p.rawArguments(cut)})
-		case blockThinking, blockRedacted, blockSearch, blockSearchResult:
+			cut := i == len(a.blocks)-1 && r.Truncated
+			r.Calls = append(r.Calls, agent.Call{ID: string(p.ID), Name: p.Name, Arguments: p.rawArguments(cut)})
+		case blockThinking, blockRedacted:
 			raw, err := p.raw()
 			if err != nil {
-				return err
+				return agent.Reply{Usage: r.Usage}, err
 			}
 			kept.Raw = raw
-			if p.Type == blockSearchResult {
-				kept.Names = p.foundTools()
-			}
 		default:
 			continue // unknown block types are not sent back
 		}
-		c.blocks = append(c.blocks, kept)
+		blocks = append(blocks, kept)
 	}
-	c.result.Text, c.result.Model, c.stopReason = text.String(), a.model, a.stopReason
-	c.result.Usage = c.result.Usage.Plus(a.usage.sum())
-	return nil
-}
-
-// finish returns the reply assembled from the answers. For a refusal it returns [provider.ErrFiltered],
-// even if there is a text: the provider refuses all that follows such a turn (platform.claude.com,
-// handle-streaming-refusals).
-func (c *replyBuilder) finish(origin string) (agent.Reply, error) {
-	switch c.stopReason {
-	case stopRefusal:
-		return agent.Reply{}, provider.ErrFiltered
-	case stopTokens, stopOverflow, stopPause:
-		c.result.Truncated = true
-	}
-	c.result.Reasoning = pack(c.blocks, origin)
-	return c.result, nil
+	r.Text, r.Reasoning = text.String(), pack(blocks, origin)
+	return r, nil
 }

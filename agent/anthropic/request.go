@@ -31,7 +31,7 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 	if strings.TrimSpace(req.System) != "" {
 		r.System = []content{textBlock(req.System)}
 	}
-	e := encoder{client: c, quirks: q, tools: req.Tools, ids: provider.CallIDs{Seen: map[string]struct{}{}}, noVision: true, renamed: c.cfg.ModelCache.Renamed(provider.FamilyClaude, req.Tools)}
+	e := encoder{client: c, quirks: q, ids: provider.CallIDs{Seen: map[string]struct{}{}}, noVision: true, renamed: c.cfg.ModelCache.Renamed(provider.FamilyClaude, req.Tools)}
 	if !q.noVision && !facts.Sees.No() {
 		e.pictures, e.noVision = provider.ReadPictures(req, func(file string, err error) {
 			c.cfg.Logger.Warn("picture left out of a model request", "model", c.cfg.Model, "file", file, "err", err)
@@ -46,25 +46,16 @@ func (c *Client) encode(req *agent.Request, q quirks) *request {
 	return r
 }
 
-// encodeTools builds the tools array. If some tools are deferred, the provider's search tool precedes
-// them.
+// encodeTools builds the tools array.
 func (c *Client) encodeTools(tools []toolgroups.Tool) []tool {
-	var open, deferred []tool
+	var out []tool
 	for i := range tools {
-		t := tool{
-			Name: tools[i].Name, Description: tools[i].Description, Deferred: tools[i].Deferred,
+		out = append(out, tool{
+			Name: tools[i].Name, Description: tools[i].Description,
 			Schema: c.cfg.ModelCache.Parameters(provider.FamilyClaude, &tools[i]).Schema,
-		}
-		if t.Deferred {
-			deferred = append(deferred, t)
-		} else {
-			open = append(open, t)
-		}
+		})
 	}
-	if len(deferred) > 0 {
-		open = append(open, tool{Type: "tool_search_tool_bm25_20251119", Name: "tool_search_tool_bm25"})
-	}
-	return append(open, deferred...)
+	return out
 }
 
 // wireNames returns the names of the tools as they are sent.
@@ -84,25 +75,10 @@ func pictureBlock(p provider.Picture) content {
 	return content{Type: "image", Source: &source{Type: "base64", MediaType: p.MediaType, Data: p.Data}}
 }
 
-// continueAnswer adds a paused answer to the request, so that the server continues it.
-func (r *request) continueAnswer(a *answer) error {
-	m := message{Role: roleAssistant}
-	for _, p := range a.blocks {
-		raw, err := p.raw()
-		if err != nil {
-			return err
-		}
-		m.Content = append(m.Content, content{raw: raw})
-	}
-	r.Messages = append(r.Messages, m)
-	return nil
-}
-
 // encoder encodes the messages of a request.
 type encoder struct {
 	client *Client
 	quirks quirks
-	tools  []toolgroups.Tool
 	ids    provider.CallIDs
 	// renamed holds the parameters of the tools of which properties were renamed, by the name of the tool.
 	renamed map[string]provider.Parameters
@@ -110,8 +86,6 @@ type encoder struct {
 	// accept pictures, or the request has no ReadFile for its pictures.
 	pictures map[int][]provider.Picture
 	noVision bool
-	// calls are the calls of the last reply.
-	calls []agent.Call
 	// missingThinking reports whether a reply of this turn has calls but no thinking blocks from this
 	// server. A thinking budget cannot be set then.
 	missingThinking bool
@@ -156,7 +130,6 @@ func (e *encoder) addBlock(role string, block content) {
 // addReply adds a reply in its original order, with the blocks that must be sent back to its server.
 func (e *encoder) addReply(m *agent.Message, inTurn bool) {
 	e.ids.BeginReply()
-	e.calls = m.Calls
 	said, called, thought := strings.TrimSpace(m.Text) == "", 0, false
 	say := func() {
 		if !said {
@@ -173,15 +146,14 @@ func (e *encoder) addReply(m *agent.Message, inTurn bool) {
 			})
 		}
 	}
-	carried := unpack(m.Reasoning, e.client.origin)
-	for i, b := range carried {
+	for _, b := range unpack(m.Reasoning, e.client.origin) {
 		switch {
 		case b.Type == blockText:
 			say()
 		case b.Type == blockToolUse:
 			call()
-		case e.isReplayed(carried[i:], inTurn):
-			thought = thought || b.isThinking()
+		case b.isThinking() && e.quirks.sendsThinking(inTurn):
+			thought = true
 			e.addBlock(roleAssistant, content{raw: b.Raw})
 		}
 	}
@@ -200,68 +172,15 @@ func (e *encoder) addPlaceholder(m *agent.Message, thought bool) {
 	}
 }
 
-// isReplayed reports whether the first of these blocks, thinking or a search of the provider, is sent
-// back.
-func (e *encoder) isReplayed(blocks []block, inTurn bool) bool {
-	if blocks[0].isThinking() {
-		return e.quirks.sendsThinking(inTurn)
-	}
-	return e.isStillOffered(blocks[:min(2, len(blocks))])
-}
-
-// isStillOffered reports whether all tools found by the provider's search are still offered. search is
-// the search and its result, or only one of them. The provider refuses other tools, and a search block
-// that is not followed by its result.
-func (e *encoder) isStillOffered(search []block) bool {
-	found := search[0]
-	if found.Type == blockSearch {
-		found = search[len(search)-1]
-	}
-	for _, name := range found.Names {
-		if !e.hasDeferred(func(t *toolgroups.Tool) bool { return t.Name == name }) {
-			return false
-		}
-	}
-	return found.Type == blockSearchResult && e.hasDeferred(func(*toolgroups.Tool) bool { return true })
-}
-
-func (e *encoder) hasDeferred(want func(*toolgroups.Tool) bool) bool {
-	for i := range e.tools {
-		if e.tools[i].Deferred && want(&e.tools[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// addResult adds the result of a call, with the pictures in it. If tools are deferred, the result of
-// loading a group references the group's tools.
+// addResult adds the result of a call, with the pictures in it.
 func (e *encoder) addResult(m *agent.Message, pictures []provider.Picture) {
-	id, place := e.ids.NextResult(m.CallID)
-	r := content{Type: "tool_result", ToolUseID: id, IsError: m.Status == agent.StatusError}
-	if !r.IsError && place >= 0 && place < len(e.calls) && e.calls[place].Name == toolgroups.LoadToolGroup {
-		r.Content = e.toolReferences(e.calls[place])
+	id := e.ids.NextResult(m.CallID)
+	r := content{
+		Type: "tool_result", ToolUseID: id, IsError: m.Status == agent.StatusError,
+		Content: []content{textBlock(provider.ResultText(m, e.noVision))},
 	}
-	if len(r.Content) == 0 {
-		r.Content = []content{textBlock(provider.ResultText(m, e.noVision))}
-		for _, p := range pictures {
-			r.Content = append(r.Content, pictureBlock(p))
-		}
+	for _, p := range pictures {
+		r.Content = append(r.Content, pictureBlock(p))
 	}
 	e.addBlock(roleUser, r)
-}
-
-// toolReferences returns references to the tools of the group that a call loads. The server replaces
-// them with the definitions, and accepts no text beside them (assumed).
-func (e *encoder) toolReferences(call agent.Call) (refs []content) {
-	group, ok := toolgroups.ParseLoadArgument(json.RawMessage(call.Arguments))
-	if !ok {
-		return nil
-	}
-	for i := range e.tools {
-		if e.tools[i].Deferred && e.tools[i].Group == group {
-			refs = append(refs, content{Type: "tool_reference", ToolName: e.tools[i].Name})
-		}
-	}
-	return refs
 }

@@ -15,7 +15,6 @@ import (
 
 // Stop reasons.
 const (
-	stopPause    = "pause_turn"
 	stopRefusal  = "refusal"
 	stopTokens   = "max_tokens"
 	stopOverflow = "model_context_window_exceeded"
@@ -217,8 +216,7 @@ type piece struct {
 
 	ID provider.Text // some servers send a number
 
-	Input   json.RawMessage
-	Content json.RawMessage
+	Input json.RawMessage
 
 	start                            json.RawMessage
 	text, thinking, signature, input strings.Builder
@@ -274,20 +272,4 @@ func (p *piece) raw() (json.RawMessage, error) {
 		return p.start, nil
 	}
 	return encodeJSON(fields)
-}
-
-// foundTools returns the tools that the provider's search found.
-func (p *piece) foundTools() (names []string) {
-	var content struct {
-		References []struct {
-			Name string `json:"tool_name"`
-		} `json:"tool_references"`
-	}
-	if json.Unmarshal(p.Content, &content) != nil {
-		return nil // an error
-	}
-	for _, r := range content.References {
-		names = append(names, r.Name)
-	}
-	return names
 }

@@ -58,9 +58,8 @@ func ended(why string, output int) []string {
 	}
 }
 
-// A reply that the provider has paused is gone on with, and what it had so far goes back: what
-// was thought as it came, with what was added to it, and fields that we do not know.
-func TestAPausedReplyGoesOn(t *testing.T) {
+// What a reply thought goes back as it came, with what was added to it, and fields that we do not know.
+func TestWhatWasThoughtGoesBack(t *testing.T) {
 	const hidden = `{"type":"redacted_thinking","data":"a<b>\u00e9","new":[1,2]}`
 	c, asked := played(t, append([]string{
 		began(10), `{"type":"ping"}`, `{"type":"unheard_of"}`,
@@ -70,19 +69,19 @@ func TestAPausedReplyGoesOn(t *testing.T) {
 		`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"2?"}}`,
 		`{"type":"content_block_delta","index":1,"delta":{"type":"signature_delta","signature":"c2ln"}}`,
 		`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"One. "}}`,
-	}, ended("pause_turn", 3)...), append([]string{
-		began(20),
-		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
-		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Two."}}`,
-		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"note","input":{}}}`,
-		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"text\":"}}`,
-		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_2","name":"note","input":{}}}`,
-		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"1}"}}`,
-		`{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_3","name":"note","input":{}}}`,
-		`{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"cut"}}`,
-	}, ended("tool_use", 4)...))
+		`{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Two."}}`,
+		`{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_1","name":"note","input":{}}}`,
+		`{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"text\":"}}`,
+		`{"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"toolu_2","name":"note","input":{}}}`,
+		`{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"1}"}}`,
+		`{"type":"content_block_start","index":5,"content_block":{"type":"tool_use","id":"toolu_3","name":"note","input":{}}}`,
+		`{"type":"content_block_delta","index":5,"delta":{"type":"input_json_delta","partial_json":"{\"cut"}}`,
+	}, ended("tool_use", 4)...), append([]string{
+		began(20), `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Three."}}`,
+	}, ended("end_turn", 2)...))
 	var shown strings.Builder
-	reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{{Role: agent.RoleUser, Text: "Count."}}}, func(d agent.Delta) { shown.WriteString(d.Text) })
+	said := agent.Message{Role: agent.RoleUser, Text: "Count."}
+	reply, err := c.Complete(t.Context(), agent.Request{Messages: []agent.Message{said}}, func(d agent.Delta) { shown.WriteString(d.Text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,11 +92,18 @@ func TestAPausedReplyGoesOn(t *testing.T) {
 	if want := "One. Two."; reply.Text != want || shown.String() != want || arguments != `toolu_1{"text":1}toolu_2{}toolu_3{"cut` {
 		t.Errorf("%q, shown %q, calls %s", reply.Text, shown.String(), arguments)
 	}
-	if want := (agent.Usage{Input: 40, Cached: 10, Output: 7}); reply.Usage != want {
+	if want := (agent.Usage{Input: 15, Cached: 5, Output: 4}); reply.Usage != want {
 		t.Errorf("%+v, want %+v", reply.Usage, want)
 	}
-	again := asked()[1]
-	for _, want := range []string{hidden, `"new":true`, `"thinking":"Is 1 < 2?"`, `"signature":"c2ln"`, `{"type":"text","text":"One. "}`} {
+	history := []agent.Message{said, {Role: agent.RoleAssistant, Text: reply.Text, Reasoning: reply.Reasoning, Calls: reply.Calls}}
+	for _, call := range reply.Calls {
+		history = append(history, agent.Message{Role: agent.RoleTool, CallID: call.ID, Status: agent.StatusOK, Text: "done"})
+	}
+	if _, err := c.Complete(t.Context(), agent.Request{Messages: history}, nil); err != nil {
+		t.Fatal(err)
+	}
+	again := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(asked()[1]) // as good as escaped
+	for _, want := range []string{hidden, `"new":true`, `"thinking":"Is 1 < 2?"`, `"signature":"c2ln"`, `{"type":"text","text":"One. Two."}`} {
 		if !strings.Contains(again, want) {
 			t.Errorf("%s does not go back: %s", want, again)
 		}

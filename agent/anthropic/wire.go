@@ -39,13 +39,10 @@ type thinking struct {
 	BudgetTokens int    `json:"budget_tokens,omitempty"`
 }
 
-// tool is one of our tools or, if Type is set, one of the provider's.
 type tool struct {
-	Type         string          `json:"type,omitempty"`
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
 	Schema       json.RawMessage `json:"input_schema,omitempty"`
-	Deferred     bool            `json:"defer_loading,omitempty"`
 	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 }
 
@@ -72,15 +69,13 @@ type content struct {
 	// Source is set in a picture.
 	Source *source `json:"source,omitempty"`
 	// ID, Name and Input are set in a call, the next three in its result.
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"`
-	ToolUseID string          `json:"tool_use_id,omitempty"`
-	IsError   bool            `json:"is_error,omitempty"`
-	Content   []content       `json:"content,omitempty"`
-	// ToolName is set in a reference.
-	ToolName     string        `json:"tool_name,omitempty"`
-	CacheControl *cacheControl `json:"cache_control,omitempty"`
+	ID           string          `json:"id,omitempty"`
+	Name         string          `json:"name,omitempty"`
+	Input        json.RawMessage `json:"input,omitempty"`
+	ToolUseID    string          `json:"tool_use_id,omitempty"`
+	IsError      bool            `json:"is_error,omitempty"`
+	Content      []content       `json:"content,omitempty"`
+	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 
 	// raw, if not nil, is a whole block that is sent back unchanged.
 	raw json.RawMessage

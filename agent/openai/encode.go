@@ -201,7 +201,7 @@ func (e *encoder) calledName(m *agent.Message) string {
 }
 
 func (e *encoder) writeResult(m *agent.Message) {
-	id, _ := e.ids.NextResult(m.CallID)
+	id := e.ids.NextResult(m.CallID)
 	text := provider.ResultText(m, e.pictures.noVision)
 	if e.quirks.useResponses {
 		e.openItem("function_call_output")

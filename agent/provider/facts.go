@@ -35,8 +35,6 @@ type Facts struct {
 	Sees, Hears, Reasons, Caches Ability
 	// Tools: its server takes tools.
 	Tools Ability
-	// Searches: its provider searches deferred tools for it.
-	Searches Ability
 	// Responses: it is called over the Responses API.
 	Responses Ability
 	// TruncatesSilently is set if the server drops the beginning of a long prompt without an error.
@@ -47,7 +45,7 @@ type Facts struct {
 func (f Facts) Or(g Facts) Facts {
 	return Facts{
 		ContextTokens: f.ContextTokens.Or(g.ContextTokens), OutputTokens: f.OutputTokens.Or(g.OutputTokens), Sees: f.Sees.Or(g.Sees), Hears: f.Hears.Or(g.Hears),
-		Reasons: f.Reasons.Or(g.Reasons), Caches: f.Caches.Or(g.Caches), Tools: f.Tools.Or(g.Tools), Searches: f.Searches.Or(g.Searches), Responses: f.Responses.Or(g.Responses), TruncatesSilently: f.TruncatesSilently || g.TruncatesSilently,
+		Reasons: f.Reasons.Or(g.Reasons), Caches: f.Caches.Or(g.Caches), Tools: f.Tools.Or(g.Tools), Responses: f.Responses.Or(g.Responses), TruncatesSilently: f.TruncatesSilently || g.TruncatesSilently,
 	}
 }
 

@@ -78,14 +78,14 @@ func (c *CallIDs) AddCall(id string) string {
 	return wire
 }
 
-// NextResult returns the id of the call that the next result belongs to, and the call's index in the
-// reply. If all calls of the reply have results, it returns id and -1.
-func (c *CallIDs) NextResult(id string) (wire string, place int) {
+// NextResult returns the id of the call that the next result belongs to. If all calls of the reply have
+// results, it returns id.
+func (c *CallIDs) NextResult(id string) string {
 	if c.answered == len(c.Open) {
-		return id, -1
+		return id
 	}
 	c.answered++
-	return c.Open[c.answered-1], c.answered - 1
+	return c.Open[c.answered-1]
 }
 
 // deriveID returns the n-th possible replacement for an id.

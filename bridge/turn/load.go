@@ -54,14 +54,14 @@ func (t *Runner) Round(ctx context.Context, scope toolgroups.Scope) (*toolgroups
 	if err != nil {
 		return nil, nil, err
 	}
-	facts := toolgroups.RouteInput{Scope: scope, Recorded: t.recordedRouting(ctx, scope.Session)}
+	facts := toolgroups.RouteInput{Scope: scope}
 	if t.cfg.Profile != nil {
 		persona, err := t.cfg.Profile(ctx, scope, ForMessage)
 		if err != nil {
 			t.cfg.Log.Warn("the limits of the model are unknown, tools are shown without them", "session", scope.Session, "err", err)
 		}
 		model := agent.ProfileOf(persona.Model)
-		facts.Model, facts.ContextTokens, facts.MaxTools, facts.NativeSearch = model.Name, model.ContextTokens, model.MaxTools, model.NativeSearch
+		facts.ContextTokens, facts.MaxTools = model.ContextTokens, model.MaxTools
 	}
 	return toolgroups.NewSet(t.toolsFor(scope), loaded).Route(t.cfg.Router, facts), loaded, nil
 }
@@ -81,14 +81,4 @@ func (t *Runner) toolsFor(scope toolgroups.Scope) func() *toolgroups.Registry {
 		return t.cfg.Tools
 	}
 	return func() *toolgroups.Registry { return t.cfg.Tools().ForTasks() }
-}
-
-// recordedRouting returns the routing mode of the newest reply in a conversation, or an empty string.
-func (t *Runner) recordedRouting(ctx context.Context, log string) string {
-	for m, err := range conversation.RecentMessages(ctx, t.cfg.Store, log) {
-		if err == nil && (m.Routing != "" || m.Usage != nil) {
-			return m.Routing // the agent reads it in the same way
-		}
-	}
-	return ""
 }

@@ -227,26 +227,16 @@ func TestOthersInTheChatDoNotApprove(t *testing.T) {
 // C16.
 func TestToolCallIsNoWayAroundAnApproval(t *testing.T) {
 	t.Parallel()
-	for _, routing := range []string{"search", "bridge"} {
-		t.Run(routing, func(t *testing.T) {
-			w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
-				last := req.Messages[len(req.Messages)-1]
-				call := openai.ToolCall{ID: "t", Name: "tool_call", Arguments: `{"name":"delete_scheduled_task","arguments":{"task_id":"abc"}}`}
-				switch {
-				case last.Role == "user" && routing == "bridge":
-					call = openai.ToolCall{ID: "l", Name: "load_tool_group", Arguments: `{"group_name":"scheduled_tasks"}`}
-				case last.Role == "tool" && !strings.HasPrefix(last.Content, "Loaded "):
-					return openai.Reply{Text: "Then: " + last.Content}, nil
-				}
-				return openai.Reply{Calls: []openai.ToolCall{call}}, nil
-			}))
-			w.env["ONECLAW_ROUTING"] = routing
-			ann := w.person("Ann")
-			bot := w.run()
-			answer := w.ask(bot, ann, "do it", nil)
-			wantIn(t, answer, "May I run delete_scheduled_task?", "abc")
-		})
-	}
+	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
+			return openai.Reply{Text: "Then: " + last.Content}, nil
+		}
+		return openai.Reply{Calls: []openai.ToolCall{{ID: "t", Name: "tool_call", Arguments: `{"name":"delete_scheduled_task","arguments":{"task_id":"abc"}}`}}}, nil
+	}))
+	w.env["ONECLAW_ROUTING"] = "search"
+	ann := w.person("Ann")
+	bot := w.run()
+	wantIn(t, w.ask(bot, ann, "do it", nil), "May I run delete_scheduled_task?", "abc")
 }
 
 // Code that the model wrote can send anything anywhere: it runs when a person has read it.

@@ -11,8 +11,6 @@ import (
 
 	"github.com/tiktoken-go/tokenizer"
 
-	"oneclaw/internal/app"
-	"oneclaw/internal/config"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
 )
@@ -54,12 +52,12 @@ func TestFirstRequestsInTokens(t *testing.T) {
 	}{{"163", builtin}, {"and 500 of ten MCP servers", more}} {
 		table += "| " + row.name
 		for _, mode := range modes {
-			router, err := search.NewRouter(search.RouterConfig{Routing: mode, Prices: app.CachePrices(config.Default())})
+			router, err := search.NewRouter(search.RouterConfig{Routing: mode})
 			if err != nil {
 				t.Fatal(err)
 			}
 			round := toolgroups.NewSet(func() *toolgroups.Registry { return row.registry }, nil).Route(router, toolgroups.RouteInput{
-				Scope: toolgroups.Scope{Role: toolgroups.RoleOwner}, ContextTokens: 128_000, FirstRequest: true,
+				Scope: toolgroups.Scope{Role: toolgroups.RoleOwner}, ContextTokens: 128_000,
 			})
 			tools, toolsErr := codec.Count(string(toolgroups.EncodeTools(round.Tools())))
 			listing, listingErr := codec.Count(round.Listing())

@@ -40,10 +40,11 @@ func TestCommandsThatAreGoneSayWhatToUse(t *testing.T) {
 func TestSettingsThatAreGoneAreIgnored(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, openai.Offline{})
-	w.settings("export_judged: true\ntools: {tool_search: {learn: true}}\n")
+	w.settings("export_judged: true\ntools: {routing: bridge, tool_search: {learn: true}}\n")
 	w.env["ONECLAW_EXPORT_JUDGED"] = "true"
 	bot := w.run()
 	wantIn(t, w.ask(bot, w.person("Ann"), "hello", nil), "OneClaw")
 	bot.kill(syscall.SIGTERM)
-	wantIn(t, bot.out.String(), "setting export_judged is gone: ", "environment: ONECLAW_EXPORT_JUDGED is gone: ", "tool_search.learn is gone: ")
+	wantIn(t, bot.out.String(), "setting export_judged is gone: ", "environment: ONECLAW_EXPORT_JUDGED is gone: ", "tool_search.learn is gone: ",
+		"setting tools.routing (ONECLAW_ROUTING): bridge is gone: search is used instead")
 }

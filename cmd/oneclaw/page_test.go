@@ -230,9 +230,9 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 func TestDemoPageRouting(t *testing.T) {
 	t.Parallel()
 	ctx := browse(t, startDemo(t))
-	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,bridge,search,all,native,auto,threshold"`)
+	waitFor(t, ctx, `[...document.querySelectorAll("#routing option")].map((o) => o.value).join() === "groups,search,all,auto"`)
 	said := 0
-	for i, mode := range []string{"groups", "bridge", "search", "all"} {
+	for i, mode := range []string{"groups", "search", "all"} {
 		if i > 0 {
 			do(t, ctx, chromedp.Focus(chromedp.CSS("#routing")), chromedp.KeyEvent(mode[:1]))
 			waitFor(t, ctx, fmt.Sprintf(`document.getElementById("routing").dataset.now === %q`, mode))
@@ -245,11 +245,10 @@ func TestDemoPageRouting(t *testing.T) {
 		says(t, ctx, "telegram", "bakery")
 		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#telegram .mode")].at(-1)?.innerText === %q`, mode))
 	}
-	waitFor(t, ctx, `[...document.querySelectorAll("#telegram .mode")].map((m) => m.innerText).join() === "groups,bridge,search,all"`)
-	// Every bar is as high as the tools that its request carried, so that of "all" is the
-	// highest, and those behind a bridge are all alike.
+	waitFor(t, ctx, `[...document.querySelectorAll("#telegram .mode")].map((m) => m.innerText).join() === "groups,search,all"`)
+	// Every bar is as high as the tools that its request carried, so that of "all" is the highest.
 	waitFor(t, ctx, `(() => { const h = [...document.querySelectorAll("#telegram .run")].map((r) => [...r.querySelectorAll("i")].map((i) => parseFloat(i.style.height)));
-		return h[0][0] < h[0].at(-1) && h[1].every((x) => x === h[1][0]) && Math.min(...h[3]) > Math.max(...h[0], ...h[1], ...h[2]); })()`)
+		return h[0][0] < h[0].at(-1) && Math.min(...h[2]) > Math.max(...h[0], ...h[1]); })()`)
 	picture(t, ctx, "demo-routing")
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
 	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)

@@ -284,7 +284,7 @@ func TestKilledAndStartedAgain(t *testing.T) {
 			r.withinReach(fmt.Sprintf("%s, then %s", mode, other), r.tell("go on"), groups, false)
 			s.say(0, s.sign+"clear")
 			s.one("Conversation cleared")
-			everything := other == search.RoutingAll || other == search.RoutingThreshold // from the first request on
+			everything := other == search.RoutingAll || other == search.RoutingAuto // from the first request on
 			if first := r.tell("hello").ToolNames(); slices.Contains(first, "pdf_info") && !everything {
 				s.t.Errorf("%s: a new conversation begins with %v", other, first)
 			}
@@ -299,9 +299,9 @@ func TestKilledAndStartedAgain(t *testing.T) {
 func TestNineToolsThroughOneOnTheWire(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, &stepwise{})
-	w.env["ONECLAW_ROUTING"] = string(search.RoutingBridge)
+	w.env["ONECLAW_ROUTING"] = string(search.RoutingSearch)
 	ann, bot := w.person("Ann"), w.run()
-	names := namesIn(t, registryOf(t), "google_gmail")[:9]
+	names := namesIn(t, registryOf(t), "config")[:9] // for administrators
 	text := "step 1."
 	for _, name := range names {
 		text += fmt.Sprintf("\nthen tool_call {\"name\":%q,\"arguments\":{}}", name)
@@ -313,7 +313,7 @@ func TestNineToolsThroughOneOnTheWire(t *testing.T) {
 		t.Fatalf("%d calls came to something: %q", len(got), got)
 	}
 	for i, name := range names {
-		if !strings.Contains(got[i], "'"+name+"'") || !strings.Contains(got[i], `load_tool_group(group_name="google_gmail")`) || strings.Contains(got[i], "was refused") {
+		if !strings.Contains(got[i], "only administrators of this bot may load the tool group 'config'") || strings.Contains(got[i], "was refused") {
 			t.Errorf("%s: got %q", name, got[i])
 		}
 	}
@@ -336,7 +336,7 @@ func TestTheBlockOnTheWire(t *testing.T) {
 		says             string
 	}{
 		{name: "090: auto, more than a tenth of the context", routing: "auto", enabled: "auto", context: 40_000, searches: true, says: "tools.tool_search.enabled says when this mode defers tools"},
-		{name: "091: auto, less than that", routing: "auto", enabled: "auto", context: 400_000},
+		{name: "091: auto, less than that", routing: "auto", enabled: "auto", context: 400_000, direct: true},
 		{name: "092: on", routing: "auto", enabled: "on", context: 1_000_000, searches: true},
 		{name: "093: off", routing: "auto", enabled: "off", context: 8_192},
 		{name: "125: on, no routing", enabled: "on", context: 1_000_000, searches: true},
@@ -364,7 +364,7 @@ func TestTheBlockOnTheWire(t *testing.T) {
 		switch {
 		case tc.searches && !slices.Equal(behind, toolgroups.ReservedNames()):
 			t.Errorf("%s: behind the core are %v, want a search", tc.name, behind)
-		case tc.direct && (!slices.Contains(behind, "pdf_info") || slices.Contains(behind, search.ToolSearch)):
+		case tc.direct && (!slices.Contains(behind, "pdf_info") || slices.Contains(behind, toolgroups.ToolSearch)):
 			t.Errorf("%s: behind the core are %v, want everything", tc.name, behind)
 		case !tc.searches && !tc.direct && len(behind) > 0:
 			t.Errorf("%s: behind the core are %v, want nothing", tc.name, behind)

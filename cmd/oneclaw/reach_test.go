@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -15,10 +14,8 @@ import (
 	"testing"
 
 	"oneclaw/agent"
-	"oneclaw/agent/anthropic"
 	"oneclaw/agent/openai"
 	"oneclaw/bridge/platformtest"
-	claude "oneclaw/internal/emulator/anthropic"
 	emulator "oneclaw/internal/emulator/openai"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/search"
@@ -63,8 +60,8 @@ func TestLoadedToolsStayWithinReach(t *testing.T) {
 		for n, size := range sizes {
 			registry := ranTools(t, builtin, size.server)
 			for i, limit := range limits {
-				if i > 0 && n < len(sizes)-1 || mode == search.RoutingNative && limit.tools != limits[0].tools {
-					continue // the most tools show it, and Claude takes any number
+				if i > 0 && n < len(sizes)-1 {
+					continue // the most tools show it
 				}
 				t.Run(fmt.Sprintf("%s/%s/%d of %d", mode, size.name, limit.tools, limit.context), func(t *testing.T) {
 					r := newReach(t, registry, mode, limit.tools, limit.context)
@@ -178,8 +175,7 @@ type shaped struct {
 
 func (s shaped) Profile() agent.Profile { return s.profile }
 
-// newReach begins a conversation with a model that takes so many tools, or where the mode is native,
-// with one whose provider has a search for tools of its own.
+// newReach begins a conversation with a model that takes so many tools.
 func newReach(t *testing.T, registry *toolgroups.Registry, mode search.Routing, tools, contextTokens int) *reach {
 	r := &reach{t: t, registry: registry, mode: mode, role: toolgroups.RoleAdmin}
 	brain := emulator.ResponderFunc(func(_ context.Context, req emulator.Request) (emulator.Reply, error) {
@@ -193,29 +189,17 @@ func newReach(t *testing.T, registry *toolgroups.Registry, mode search.Routing, 
 		r.replies = r.replies[1:]
 		return emulator.Reply{Calls: calls}, nil
 	})
-	serve := func(served http.Handler, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := httptest.NewServer(served)
-		t.Cleanup(server.Close)
-		return server.URL + "/v1"
-	}
-	var err error
-	if mode == search.RoutingNative {
-		var client *anthropic.Client
-		client, err = anthropic.New(anthropic.Config{
-			BaseURL: serve(claude.New(claude.Config{Responder: brain, FindTools: withName})), APIKey: "key", Model: claude.DefaultModel,
-		})
-		r.model = shaped{client, agent.Profile{Name: claude.DefaultModel, NativeSearch: true, ContextTokens: contextTokens}}
-	} else {
-		var client *openai.Client
-		client, err = openai.New(openai.Config{BaseURL: serve(emulator.New(emulator.Config{Responder: brain})), Model: emulator.DefaultModel})
-		r.model = shaped{client, agent.Profile{Name: emulator.DefaultModel, MaxTools: tools, ContextTokens: contextTokens}}
-	}
+	served, err := emulator.New(emulator.Config{Responder: brain})
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	client, err := openai.New(openai.Config{BaseURL: server.URL + "/v1", Model: emulator.DefaultModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.model = shaped{client, agent.Profile{Name: emulator.DefaultModel, MaxTools: tools, ContextTokens: contextTokens}}
 	r.agent = agent.New(agent.Config{})
 	return r
 }
@@ -278,7 +262,7 @@ func load(group string) emulator.ToolCall {
 func (r *reach) play() []string {
 	r.say()
 	grouped := func(name string) bool { _, ok := r.registry.GroupOf(name); return ok }
-	if first := r.sent.ToolNames(); slices.Contains([]search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch}, r.mode) && slices.ContainsFunc(first, grouped) {
+	if first := r.sent.ToolNames(); slices.Contains([]search.Routing{search.RoutingGroups, search.RoutingSearch}, r.mode) && slices.ContainsFunc(first, grouped) {
 		r.t.Errorf("a conversation begins with %v", first)
 	}
 	loads := []emulator.ToolCall{load("nowhere")} // fails, and is not restored
@@ -286,14 +270,14 @@ func (r *reach) play() []string {
 		loads = append(loads, load(name))
 	}
 	r.say(loads...)
-	before := arrayOf(r.t, r.sent)
+	before := string(r.sent.ToolsJSON)
 	var cells []string
 	for _, event := range reachEvents {
 		r.happen(event)
 		if event == "smaller cap" {
 			before = ""
 		}
-		if now := arrayOf(r.t, r.sent); before != "" && now != before {
+		if now := string(r.sent.ToolsJSON); before != "" && now != before {
 			r.t.Errorf("%s: the array has changed from %.2000s to %.2000s", event, before, now)
 		}
 		if got := agent.RestoreGroups(slices.Values(r.history)); !slices.Equal(got, r.registry.GroupNames()) {
@@ -302,32 +286,6 @@ func (r *reach) play() []string {
 		cells = append(cells, r.look(event))
 	}
 	return cells
-}
-
-// withName finds the tool that has the name whose words are the query.
-func withName(query string, deferred []emulator.Tool) (names []string) {
-	for _, tool := range deferred {
-		if strings.ReplaceAll(tool.Name, "_", " ") == query {
-			names = append(names, tool.Name)
-		}
-	}
-	return names
-}
-
-// cacheMark is where a provider is asked to keep what stands in front of it.
-var cacheMark = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
-
-// arrayOf is the array of tools as it came over the wire, without marks for its cache.
-func arrayOf(t *testing.T, req emulator.Request) string {
-	t.Helper()
-	if len(req.ToolsJSON) > 0 {
-		return string(req.ToolsJSON)
-	}
-	var body struct{ Tools json.RawMessage }
-	if err := json.Unmarshal(req.MessagesJSON, &body); err != nil {
-		t.Fatal(err)
-	}
-	return cacheMark.ReplaceAllString(string(body.Tools), "")
 }
 
 func (r *reach) happen(event string) {
@@ -357,10 +315,10 @@ func (r *reach) happen(event string) {
 	case "smaller cap":
 		r.model.profile.MaxTools = 40
 	case "other routing":
-		if r.mode == search.RoutingBridge {
+		if r.mode == search.RoutingSearch {
 			r.mode = search.RoutingGroups
 		} else {
-			r.mode = search.RoutingBridge
+			r.mode = search.RoutingSearch
 		}
 		r.router = nil
 	}
@@ -466,10 +424,6 @@ func (r *reach) look(event string) string {
 func (r *reach) try(event string, array, outside []string) {
 	r.t.Helper()
 	tried := []string{outside[0], outside[len(outside)/2], outside[len(outside)-1]}
-	if r.mode == search.RoutingNative && !slices.Contains(array, toolgroups.ToolDescribe) {
-		r.find(event, tried)
-		return
-	}
 	if !slices.Contains(array, toolgroups.ToolDescribe) || !slices.Contains(array, toolgroups.ToolCall) {
 		r.t.Fatalf("%s: %d tools are not listed, and %v reaches none", event, len(outside), array[max(0, len(array)-3):])
 	}
@@ -503,26 +457,4 @@ func (r *reach) try(event string, array, outside []string) {
 		}
 	}
 	r.history = r.history[:before] // what was tried tells the model nothing later
-}
-
-// find has the provider find tools by their names, and runs them.
-func (r *reach) find(event string, tried []string) {
-	r.t.Helper()
-	var calls []emulator.ToolCall
-	for _, name := range tried {
-		calls = append(calls, emulator.ToolCall{Name: name, Arguments: `{}`})
-	}
-	before := len(r.history)
-	r.say(calls...)
-	for _, m := range r.history[before:] {
-		if m.Role == agent.RoleTool && m.Status != agent.StatusOK {
-			r.t.Errorf("%s: %s: %s", event, m.CallID, m.Text)
-		}
-	}
-	for _, name := range tried {
-		if !slices.Contains(r.sent.ToolNames(), name) {
-			r.t.Errorf("%s: the model is not shown %s, which it found", event, name)
-		}
-	}
-	r.history = r.history[:before]
 }

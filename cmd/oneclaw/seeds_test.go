@@ -124,7 +124,7 @@ func TestToolsOfTheFirstRequestOnTheWire(t *testing.T) {
 func (w *harness) wantCapped(t *testing.T, bot *process, who int64, all []string) {
 	t.Helper()
 	const most = 128
-	if diff := cmp.Diff(append(slices.Clone(all[:most-2]), search.ToolDescribe, search.ToolCall), w.lastTools()); diff != "" {
+	if diff := cmp.Diff(append(slices.Clone(all[:most-2]), toolgroups.ToolDescribe, toolgroups.ToolCall), w.lastTools()); diff != "" {
 		t.Errorf("with all tools (-want +got):\n%s", diff)
 	}
 	behind := "tasks_list_tasklists"
@@ -272,11 +272,18 @@ func TestTheGroupsOfTheContract(t *testing.T) {
 //
 // Acceptance 118.
 func TestTheRealSchemasAtTheThreshold(t *testing.T) {
-	deferrable := search.Tools(search.DeferrableEntries(registryOf(t), toolgroups.RoleOwner))
+	var deferrable []toolgroups.Tool
+	for _, group := range registryOf(t).Groups() {
+		deferrable = append(deferrable, group.Tools...)
+	}
 	tokens := utf8.RuneCount(toolgroups.EncodeTools(deferrable)) / 4
-	for context, want := range map[int]bool{10 * tokens: true, 10*tokens + 1000: false, 200_000: false, 64_000: true} {
-		if got := search.DefaultConfig().Decide(len(deferrable), toolgroups.EstimateTokens(deferrable), context).Active; got != want {
-			t.Errorf("%d tokens of tools, a context of %d: active is %t, want %t", tokens, context, got, want)
+	router, err := search.NewRouter(search.RouterConfig{Routing: search.RoutingAuto})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for context, want := range map[int]string{10 * tokens: "search", 10*tokens + 1000: "all", 200_000: "all", 64_000: "search"} {
+		if got := router.Route(toolgroups.RouteInput{Registry: registryOf(t), ContextTokens: context}).Mode; got != want {
+			t.Errorf("%d tokens of tools, a context of %d: the mode is %s, want %s", tokens, context, got, want)
 		}
 	}
 }
@@ -295,7 +302,7 @@ func TestTwentyToolsOfAServer(t *testing.T) {
 	bot := w.run()
 	w.ask(bot, ann, "hello", nil)
 	offered := w.lastTools()
-	for _, bridge := range []string{search.ToolSearch, search.ToolDescribe, search.ToolCall} {
+	for _, bridge := range []string{toolgroups.ToolSearch, toolgroups.ToolDescribe, toolgroups.ToolCall} {
 		if !slices.Contains(offered, bridge) {
 			t.Errorf("%s is not offered in %v", bridge, offered)
 		}

@@ -143,7 +143,7 @@ func TestFirstRequestWithTenServers(t *testing.T) {
 	if n := count(t, starts); n != len(names) {
 		t.Fatalf("%d starts of %d servers to learn their tools", n, len(names))
 	}
-	for _, routing := range []search.Routing{search.RoutingGroups, search.RoutingBridge, search.RoutingSearch} {
+	for _, routing := range []search.Routing{search.RoutingGroups, search.RoutingSearch} {
 		w.env["ONECLAW_ROUTING"] = string(routing)
 		first, tokens := w.firstRequest(ann)
 		for _, name := range names {
@@ -158,21 +158,6 @@ func TestFirstRequestWithTenServers(t *testing.T) {
 	}
 	if n := count(t, starts); n != len(names) {
 		t.Errorf("servers were started %d times more to be listed", n-len(names))
-	}
-}
-
-// The first request is as short with models whose caches keep nothing as short as it is.
-func TestFirstRequestWithAuto(t *testing.T) {
-	t.Parallel()
-	w := newTown(t, openai.Offline{})
-	ann := w.person("Ann")
-	w.env["ONECLAW_ROUTING"] = string(search.RoutingAuto)
-	for _, model := range []string{openai.DefaultModel, "gemini-2.5-flash", "gemini-3.8-flash", "claude-haiku-4-5"} {
-		w.env["OPENAI_MODEL"] = model
-		first, tokens := w.firstRequest(ann)
-		if t.Logf("%s: %d tokens of %d tools and the listing", model, tokens, len(first.Tools)); tokens > firstTokens {
-			t.Errorf("%s: a first request has %d tokens of tools and listing, more than %d", model, tokens, firstTokens)
-		}
 	}
 }
 

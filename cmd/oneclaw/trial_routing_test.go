@@ -11,7 +11,7 @@ import (
 )
 
 // otherRoutings are the ways of routing tools beside the one of the other tests.
-func otherRoutings() []string { return []string{"bridge", "search", "all", "auto"} }
+func otherRoutings() []string { return []string{"search", "all", "auto"} }
 
 // TestTrialRoutingLeavesAnObedientModelNowhere repeats the attack of a page under the
 // other ways of routing.

@@ -333,7 +333,7 @@ func (w *oldBot) continues() {
 	requests := w.model.Requests()
 	wantIn(t, fmt.Sprint(requests[len(requests)-1].Messages), "The boat is called Aurora.")
 	bot.kill(syscall.SIGTERM)
-	wantIn(t, log.String()+bot.out.String(), "records of what is gone are deleted") // 2
+	wantIn(t, log.String()+bot.out.String(), "records of what is gone are deleted", "a routing that is gone is replaced") // 2
 }
 
 // skipIDs has the emulator number messages behind those of the old data, which the bot would take for the same.

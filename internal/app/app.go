@@ -264,7 +264,7 @@ func (b *Bot) Ledger() *budget.Ledger { return b.ledger }
 // turnSettings returns the configuration of turns, which answer messages.
 func (b *Bot) turnSettings(cfg config.Config, changing *settings.Settings, found *models.Models, observe []func(chats.Chat, agent.Event), log *slog.Logger) (turn.Settings, error) {
 	persona := &profileBuilder{models: found, skills: b.tools.skills, memory: b.tools.memory, store: b.store, now: cfg.Runtime.Now, log: log, starts: cache.New[string, time.Time](maxStarts)}
-	router, err := newModeRouter(cfg, changing, found, b.tools.mcp, log)
+	router, err := newRouter(cfg, changing, found, b.tools.mcp, log)
 	if err != nil {
 		return turn.Settings{}, err
 	}
@@ -273,7 +273,7 @@ func (b *Bot) turnSettings(cfg config.Config, changing *settings.Settings, found
 		return turn.Settings{}, err
 	}
 	return turn.Settings{
-		Agent: agent.New(agent.Config{Now: cfg.Runtime.Now, Logger: log}), Tools: b.tools.Registry, Router: router, Profile: persona.profile, Recall: persona.recall, Transcribe: listener.Transcribe, Options: cfg.Options, Background: cfg.Background, RedactPartial: cfg.PreviewRedactor(), SeparateTurns: !cfg.Steering,
+		Agent: agent.New(agent.Config{Now: cfg.Runtime.Now, Logger: log, CacheTTL: budget.KnownPrices().With(cfg.Prices).CacheTTL}), Tools: b.tools.Registry, Router: router, Profile: persona.profile, Recall: persona.recall, Transcribe: listener.Transcribe, Options: cfg.Options, Background: cfg.Background, RedactPartial: cfg.PreviewRedactor(), SeparateTurns: !cfg.Steering,
 		Observe: func(chat chats.Chat, e agent.Event) {
 			b.metrics.Observe(b.tools.Registry(), e)
 			for _, f := range observe {

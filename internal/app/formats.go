@@ -40,6 +40,9 @@ var dropped = []struct{ prefix, what string }{
 
 // upgradeTo5 converts what is stored in another form, and deletes the records of what is gone.
 func upgradeTo5(ctx context.Context, store storage.Store, log *slog.Logger) error {
+	if err := replaceRouting(ctx, store, log); err != nil {
+		return err
+	}
 	if err := workspace.CopySharedChunks(ctx, store); err != nil {
 		return err
 	}

@@ -1,78 +1,45 @@
 package app
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 
-	"oneclaw/internal/budget"
 	"oneclaw/internal/config"
 	"oneclaw/internal/models"
 	"oneclaw/internal/settings"
-	"oneclaw/toolgroups"
+	"oneclaw/storage"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/search"
 )
 
-// modeRouter has a router for each mode and uses the one selected in the current settings.
-type modeRouter struct {
-	settings  *settings.Settings
-	byMode    map[string]*search.Router
-	startMode string
-	log       *slog.Logger
-}
-
-func newModeRouter(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*modeRouter, error) {
+// newRouter makes the router that follows the current setting of the routing.
+func newRouter(cfg config.Config, s *settings.Settings, m *models.Models, servers *mcp.Client, log *slog.Logger) (*search.Router, error) {
 	for _, warning := range cfg.Tools.ToolSearch.Warnings {
 		log.Warn("setting tools.tool_search", "warning", warning)
 	}
 	if said := cfg.ToolSearchNote(); said != "" {
 		log.Info("setting tools.tool_search", "routing", cfg.Tools.Routing, "effect", said)
 	}
-	r := &modeRouter{settings: s, byMode: map[string]*search.Router{}, startMode: cfg.Tools.Routing, log: log}
-	ranker, err := m.Ranker(cfg.Tools.ToolSearch.EmbeddingModel)
+	embedder, err := m.Embedder(cfg.Tools.ToolSearch.EmbeddingModel)
 	if err != nil {
 		return nil, err
 	}
-	for _, mode := range search.Routings() {
-		router, err := search.NewRouter(search.RouterConfig{
-			Routing: mode, Config: cfg.Tools.ToolSearch, Prices: CachePrices(cfg),
-			Unavailable: func() []search.UnavailableSource { return unavailableServers(servers) }, Ranker: ranker, Logger: log,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("routing of tools: %w", err)
-		}
-		r.byMode[string(mode)] = router
-	}
-	return r, nil
-}
-
-// CachePrices returns a function that returns the cache prices of a model. They are derived from the
-// model's token prices or, if these are unknown, those of a similar model. Without either, a cached token
-// costs as much as another.
-func CachePrices(cfg config.Config) func(model string) search.Prices {
-	table := budget.KnownPrices().With(cfg.Prices)
-	return func(model string) search.Prices {
-		prices := search.Prices{Write: 1, Read: 1}
-		p := table.LookupSimilar(model)
-		if p.Input > 0 && p.CachedInput > 0 {
-			prices.Read = p.CachedInput / p.Input
-			prices.Write = cmp.Or(p.CacheWrite, p.Input) / p.Input
-			prices.MinTokens, prices.MaxAge = budget.MinCacheable(model), budget.CacheTTL(model)
-		}
-		return prices
-	}
-}
-
-// Route implements toolgroups.Router.
-func (r *modeRouter) Route(facts toolgroups.RouteInput) toolgroups.Route {
-	mode, err := r.settings.Values.Get(context.Background(), settings.SettingRouting)
-	if err != nil || r.byMode[mode] == nil {
-		r.log.Warn("cannot read the routing setting, using the configured one", "mode", mode, "err", err)
-		mode = r.startMode
-	}
-	return r.byMode[mode].Route(facts)
+	return search.NewRouter(search.RouterConfig{
+		Current: func() search.Routing {
+			mode, err := s.Values.Get(context.Background(), settings.SettingRouting)
+			if err != nil {
+				log.Warn("cannot read the routing setting, using the configured one", "err", err)
+				mode = cfg.Tools.Routing
+			}
+			return search.Routing(mode)
+		},
+		Config: cfg.Tools.ToolSearch, Embedder: embedder, Logger: log,
+		Unavailable: func() []search.UnavailableSource { return unavailableServers(servers) },
+	})
 }
 
 func unavailableServers(servers *mcp.Client) []search.UnavailableSource {
@@ -83,4 +50,26 @@ func unavailableServers(servers *mcp.Client) []search.UnavailableSource {
 		}
 	}
 	return down
+}
+
+// replaceRouting replaces a routing of an earlier program, which an administrator chose in a chat.
+func replaceRouting(ctx context.Context, store storage.Store, log *slog.Logger) error {
+	const key = "settings/value/routing"
+	entry, err := store.Get(ctx, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the routing: %w", err)
+	}
+	old := strings.Trim(string(entry.Value), `"`)
+	now := search.InsteadOf(old)
+	if now == "" {
+		return nil
+	}
+	log.Info("a routing that is gone is replaced", "routing", old, "instead", string(now))
+	if _, err := store.Put(ctx, key, []byte(strconv.Quote(string(now))), entry.Revision); err != nil {
+		return fmt.Errorf("replace the routing: %w", err)
+	}
+	return nil
 }

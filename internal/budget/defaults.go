@@ -84,39 +84,11 @@ func otherPrices() PriceTable {
 	}
 }
 
-// minCacheable has the shortest prompts that providers cache, in tokens. The first match counts. From
+// cacheTTLs lists the models whose providers do not cache prompts for a day, with the time; 0 means that the
+// time is not known. Names are normalized. From
 // platform.claude.com/docs/en/build-with-claude/prompt-caching,
 // developers.openai.com/api/docs/guides/prompt-caching, ai.google.dev/gemini-api/docs/caching,
 // as of November 2026.
-var minCacheable = []struct {
-	models string
-	tokens int
-}{
-	{"claude-opus-5*", 512},
-	{"claude-fable-5*", 512},
-	{"claude-opus-4-8*", 1024},
-	{"claude-opus-4-7*", 2048},
-	{"claude-sonnet-*", 1024},
-	{"claude-*", 4096},
-	{"gemini-2-*", 2048},
-	{"gemini-*", 4096},
-	{"gpt-*", 1024},
-}
-
-// MinCacheable returns the length in tokens of the shortest prompt that a model's provider caches; 0
-// if unknown.
-func MinCacheable(model string) int {
-	name := normalize(model[strings.LastIndexByte(model, '/')+1:])
-	for _, m := range minCacheable {
-		if ok, err := path.Match(m.models, name); ok && err == nil {
-			return m.tokens
-		}
-	}
-	return 0
-}
-
-// cacheTTLs lists the models whose providers do not cache prompts for a day, with the time. Names are
-// normalized; 0 means that the time is not known.
 var cacheTTLs = []struct {
 	models string
 	ttl    time.Duration
@@ -126,16 +98,19 @@ var cacheTTLs = []struct {
 	{"claude-*", 5 * time.Minute},
 }
 
-// CacheTTL returns how long a model's provider caches a prompt by default: five minutes at
-// Anthropic, and at others the day that OpenAI documents as its maximum (for sources see
-// [MinCacheable]). It returns 0 for OpenAI's models from gpt-5.6 on, for which only a minimum of
-// half an hour is documented.
-func CacheTTL(model string) time.Duration {
+// CacheTTL returns how long a model's provider caches a prompt by default: five minutes at Anthropic, and
+// at others the day that OpenAI documents as its maximum; 0 if the model, or a similar one, has no price for
+// cached input. known is false for OpenAI's models from gpt-5.6 on, for which only a minimum of half an hour
+// is documented.
+func (t PriceTable) CacheTTL(model string) (ttl time.Duration, known bool) {
+	if p := t.LookupSimilar(model); p.Input <= 0 || p.CachedInput <= 0 {
+		return 0, true
+	}
 	name := normalize(model[strings.LastIndexByte(model, '/')+1:])
-	for _, known := range cacheTTLs {
-		if ok, err := path.Match(known.models, name); ok && err == nil {
-			return known.ttl
+	for _, c := range cacheTTLs {
+		if ok, err := path.Match(c.models, name); ok && err == nil {
+			return c.ttl, c.ttl > 0
 		}
 	}
-	return 24 * time.Hour
+	return 24 * time.Hour, true
 }

@@ -103,13 +103,20 @@ func TestDefaultsCanBeUsed(t *testing.T) {
 }
 
 func TestHowLongAProviderCachesAPrompt(t *testing.T) {
+	table := budget.KnownPrices().With(budget.PriceTable{"house-model": {Input: 2, CachedInput: 0.5}, "plain-model": {Input: 2}})
 	for model, want := range map[string]time.Duration{
-		"gpt-4o": 24 * time.Hour, "gpt-5": 24 * time.Hour, "gpt-5-mini-2025-08-07": 24 * time.Hour, "gpt-5.5-pro": 24 * time.Hour,
+		"gpt-4o": 24 * time.Hour, "gpt-5": 24 * time.Hour, "gpt-5-mini-2025-08-07": 24 * time.Hour, "gpt-5.5": 24 * time.Hour,
 		"gpt-5.6": 0, "openai/GPT-5.6-luna": 0, "gpt-5.9": 0, "gpt-6-sol": 0, "gpt-6.1-terra": 0,
 		"claude-haiku-4.5": 5 * time.Minute, "anthropic/claude-opus-5.5": 5 * time.Minute, "gemini-3.8-flash": 24 * time.Hour,
+		"house-model": 24 * time.Hour, "claude-of-the-future": 5 * time.Minute,
 	} {
-		if got := budget.CacheTTL(model); got != want {
-			t.Errorf("CacheTTL(%q) = %v, want %v", model, got, want)
+		if got, known := table.CacheTTL(model); got != want || known != (want > 0) {
+			t.Errorf("CacheTTL(%q) = %v, %t, want %v", model, got, known, want)
+		}
+	}
+	for _, model := range []string{"plain-model", "gpt-5.5-pro", "nobody-knows"} {
+		if got, known := table.CacheTTL(model); got != 0 || !known {
+			t.Errorf("CacheTTL(%q) = %v, %t of a model without a cache", model, got, known)
 		}
 	}
 }

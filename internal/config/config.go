@@ -275,6 +275,7 @@ func load(file string, environ []string) (Config, error) {
 	if cfg.settingOrigins["tools.routing"] == "" {
 		cfg.Tools.Routing = string(cfg.Tools.ToolSearch.DefaultRouting())
 	}
+	cfg.replaceRouting()
 	cfg.publish()
 	cfg.Redact = redact.New(cfg.secrets()...)
 	if err := cfg.Check(); err != nil {

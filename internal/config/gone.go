@@ -1,5 +1,11 @@
 package config
 
+import (
+	"fmt"
+
+	"oneclaw/toolgroups/search"
+)
+
 // goneSettings are settings of earlier programs, with what to do instead. They are ignored, and
 // [Config.Warnings] says so.
 func goneSettings() []struct{ key, variable, instead string } {
@@ -26,5 +32,13 @@ func (c *Config) dropGoneVariables(environment map[string]string) {
 			delete(environment, s.variable)
 			c.Warnings = append(c.Warnings, "environment: "+s.variable+" is gone: "+s.instead+"; remove it")
 		}
+	}
+}
+
+// replaceRouting replaces a routing of an earlier program by the present one, with a warning.
+func (c *Config) replaceRouting() {
+	if now := search.InsteadOf(c.Tools.Routing); now != "" {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("setting tools.routing (ONECLAW_ROUTING): %s is gone: %s is used instead; write that", c.Tools.Routing, now))
+		c.Tools.Routing = string(now)
 	}
 }

@@ -38,9 +38,9 @@ func (c *Config) ToolSearchNote() string {
 		return ""
 	}
 	switch search.Routing(c.Tools.Routing) {
-	case search.RoutingAuto, search.RoutingThreshold:
+	case search.RoutingAuto:
 		return "tools.tool_search.enabled says when this mode defers tools"
-	case search.RoutingSearch, search.RoutingNative:
+	case search.RoutingSearch:
 		return "tools.routing rules: of tools.tool_search only the limits and embeddings count"
 	}
 	return "tools.routing rules: tools.tool_search does nothing in this mode"

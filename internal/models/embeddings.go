@@ -9,17 +9,16 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Ranker returns a ranker that uses words and the embeddings of a model, named as provider_id/model_id.
-// If name is empty, the ranker uses only words.
-func (m *Models) Ranker(name string) (search.Ranker, error) {
+// Embedder returns an embedder that uses a model, named as provider_id/model_id; nil if name is empty.
+func (m *Models) Embedder(name string) (search.Embedder, error) {
 	if name == "" {
-		return search.WordRanker{}, nil
+		return nil, nil
 	}
 	ref, err := settings.ParseRef(name)
 	if err != nil {
 		return nil, fmt.Errorf("tools.tool_search.embeddings: %w", err)
 	}
-	return search.NewHybrid(embedder{m, ref}, m.Logger), nil
+	return embedder{m, ref}, nil
 }
 
 // embedder implements search.Embedder with a provider's model. It reads the provider on every call.

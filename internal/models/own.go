@@ -87,7 +87,6 @@ func DescribeFacts(f provider.Facts) string {
 	can("reasoning", f.Reasons)
 	can("prompt cache", f.Caches)
 	can("tools", f.Tools)
-	can("tool search", f.Searches)
 	can("Responses API", f.Responses)
 	return strings.Join(list, ", ")
 }

@@ -20,7 +20,7 @@ const (
 	minRoom = 60
 )
 
-// Least scores of a recalled note, in the measure of [search.Index.Match].
+// Least scores of a recalled note, in the measure of [search.Match].
 const (
 	minPersonal = 0.1  // if the message speaks of its sender
 	minOther    = 0.8  // for any other message
@@ -54,11 +54,11 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 // match returns at most MaxRecalled notes that match a translated text, the best first. Notes with equal
 // scores keep their order.
 func (m *Memory) match(notes []Note, text string, least float64) (found []Note) {
-	documents := make([]search.Document, len(notes))
+	texts := make([]string, len(notes))
 	for i, n := range notes {
-		documents[i].Description = m.dictionary().translate(n.Text)
+		texts[i] = m.dictionary().translate(n.Text)
 	}
-	scores := search.NewIndex(documents).Match(text)
+	scores := search.Match(texts, text)
 	order := make([]int, len(notes))
 	for i := range order {
 		order[i] = i

@@ -1,9 +1,9 @@
-package search_test
+package search
 
 import (
 	"testing"
 
-	"oneclaw/toolgroups/search"
+	"oneclaw/toolgroups/search/meaning"
 )
 
 // The nearest line counts, brands one way, and no word stands for itself.
@@ -22,7 +22,13 @@ func TestAlike(t *testing.T) {
 		{"image", "photo", 1},
 		{"create", "create", 0},
 	} {
-		if got := search.Near(c.word, c.other); got != c.near {
+		got := 0.0
+		for _, k := range loadSynonyms()[meaning.Stem(c.word)] {
+			if k.stem == meaning.Stem(c.other) {
+				got = k.weight
+			}
+		}
+		if got != c.near {
 			t.Errorf("%s for %s is %v, want %v", c.other, c.word, got, c.near)
 		}
 	}

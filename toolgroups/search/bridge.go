@@ -5,42 +5,34 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
 	"oneclaw/toolgroups"
 )
 
-// The names of the bridge tools. No other tool may have them.
-const (
-	ToolSearch   = toolgroups.ToolSearch
-	ToolDescribe = toolgroups.ToolDescribe
-	ToolCall     = toolgroups.ToolCall
-)
-
 // Bounds of the bridge tools.
 const (
-	// MaxQueries bounds the queries of one search, and MaxNames the names of one description.
-	MaxQueries = 7
-	MaxNames   = 10
+	// maxQueries bounds the queries of one search, and maxNames the names of one description.
+	maxQueries = 7
+	maxNames   = 10
 
 	maxQueryText = 500
 	maxEcho      = 64
 	maxSchemas   = 24 << 10 // bytes of schemas in one description
 )
 
-// BridgeConfig configures a [Bridge].
-type BridgeConfig struct {
+// bridgeConfig configures a [bridge].
+type bridgeConfig struct {
 	// Config is the block tools.tool_search.
 	Config Config
 	// Catalogue holds the tools that can be found and called. Nil means none.
-	Catalogue *Catalogue
+	Catalogue *catalogue
 	// DirectTools are the names of the tools in the tools array. Those that are also in the catalogue
 	// (of a loaded group) may be called either way. The others (the core) cannot be called through
 	// the bridge; the error asks the model to call them directly.
 	DirectTools []string
-	// CallOnly leaves out the search and keeps [ToolDescribe] and [ToolCall]. Their descriptions and
+	// CallOnly leaves out the search and keeps [toolgroups.ToolDescribe] and [toolgroups.ToolCall]. Their descriptions and
 	// errors then speak of loading groups instead of searching.
 	CallOnly bool
 	// Refusal returns the error for a tool that is neither in Catalogue nor in DirectTools: a disabled
@@ -57,9 +49,8 @@ type BridgeConfig struct {
 	ShownTexts func() []string
 	// TextLimit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
 	TextLimit int
-	// Ranker ranks the tools. Nil means [WordRanker].
-	Ranker Ranker
-	Logger *slog.Logger
+	// Hybrid ranks the tools. Nil means by words alone.
+	Hybrid *hybrid
 }
 
 // UnavailableSource is a source whose tools cannot be used now.
@@ -68,36 +59,35 @@ type UnavailableSource struct {
 	Reason string `json:"reason"`
 }
 
-// Bridge makes the bridge tools for one request of one conversation. It is immutable and may be
+// bridge makes the bridge tools for one request of one conversation. It is immutable and may be
 // used concurrently.
-type Bridge struct{ cfg BridgeConfig }
+type bridge struct{ cfg bridgeConfig }
 
-func newBridge(cfg BridgeConfig) *Bridge {
-	cfg.Catalogue = cmp.Or(cfg.Catalogue, NewCatalogue(nil))
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	cfg.TextLimit, cfg.Ranker = cmp.Or(cfg.TextLimit, toolgroups.MaxText), cmp.Or[Ranker](cfg.Ranker, WordRanker{})
-	return &Bridge{cfg: cfg}
+func newBridge(cfg bridgeConfig) *bridge {
+	cfg.Catalogue = cmp.Or(cfg.Catalogue, newCatalogue(nil))
+	cfg.TextLimit = cmp.Or(cfg.TextLimit, toolgroups.MaxText)
+	return &bridge{cfg: cfg}
 }
 
-// Assemble returns the tools array: the visible tools in their order, without the tools of an
+// assemble returns the tools array: the visible tools in their order, without the tools of an
 // earlier bridge, then the bridge tools, then the loaded tools. Loading a group thus only appends
 // to the array. With an empty catalogue there are no bridge tools.
-func (b *Bridge) Assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
-	out := StripBridgeTools(visible)
-	if b.cfg.Catalogue.Len() > 0 {
-		out = append(out, b.Tools()...)
+func (b *bridge) assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
+	out := stripBridgeTools(visible)
+	if len(b.cfg.Catalogue.entries) > 0 {
+		out = append(out, b.tools()...)
 	}
-	return append(out, StripBridgeTools(loaded)...)
+	return append(out, stripBridgeTools(loaded)...)
 }
 
-// StripBridgeTools returns the tools without bridge tools.
-func StripBridgeTools(tools []toolgroups.Tool) []toolgroups.Tool {
+// stripBridgeTools returns the tools without bridge tools.
+func stripBridgeTools(tools []toolgroups.Tool) []toolgroups.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t toolgroups.Tool) bool { return toolgroups.Reserved(t.Name) })
 }
 
-// Tools returns the bridge tools in their fixed order. The description of tool_search contains
+// tools returns the bridge tools in their fixed order. The description of tool_search contains
 // the number of tools in the catalogue; the other descriptions are always the same.
-func (b *Bridge) Tools() []toolgroups.Tool {
+func (b *bridge) tools() []toolgroups.Tool {
 	if b.cfg.CallOnly {
 		return []toolgroups.Tool{
 			b.newDescribeTool("Show parameters of loaded tools, or a group's tools.", `{"type":"object","properties":`+
@@ -105,10 +95,10 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 			b.newCallTool("Run a loaded tool not listed."),
 		}
 	}
-	n := b.cfg.Catalogue.Len()
+	n := len(b.cfg.Catalogue.entries)
 	return []toolgroups.Tool{
 		{
-			Name: ToolSearch,
+			Name: toolgroups.ToolSearch,
 			Description: fmt.Sprintf("Find more tools, in English, among %d by action and thing. Search before you say that "+
 				"something cannot be done. Parameters without a type are strings. A group's name lists all of it.", n),
 			Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},` +
@@ -122,17 +112,17 @@ func (b *Bridge) Tools() []toolgroups.Tool {
 	}
 }
 
-func (b *Bridge) newDescribeTool(description, parameters string) toolgroups.Tool {
+func (b *bridge) newDescribeTool(description, parameters string) toolgroups.Tool {
 	return toolgroups.Tool{
-		Name: ToolDescribe, Description: description, Parameters: json.RawMessage(parameters),
+		Name: toolgroups.ToolDescribe, Description: description, Parameters: json.RawMessage(parameters),
 		Effect: toolgroups.ReadOnly, ChecksArguments: true, BoundsText: true, Run: b.describe,
 	}
 }
 
-// newCallTool returns tool_call, which never runs: [Bridge.Resolve] replaces a call of it by the inner call.
-func (b *Bridge) newCallTool(description string) toolgroups.Tool {
+// newCallTool returns tool_call, which never runs: [bridge.resolve] replaces a call of it by the inner call.
+func (b *bridge) newCallTool(description string) toolgroups.Tool {
 	return toolgroups.Tool{
-		Name: ToolCall, Description: description,
+		Name: toolgroups.ToolCall, Description: description,
 		Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},` +
 			`"arguments":{"type":"object"}},"required":["name","arguments"]}`),
 		ChecksArguments: true,
@@ -140,7 +130,7 @@ func (b *Bridge) newCallTool(description string) toolgroups.Tool {
 }
 
 // shownTexts returns the earlier results that are still in the model's context.
-func (b *Bridge) shownTexts() []string {
+func (b *bridge) shownTexts() []string {
 	if b.cfg.ShownTexts == nil {
 		return nil
 	}
@@ -148,23 +138,22 @@ func (b *Bridge) shownTexts() []string {
 }
 
 // find answers a query. For the name of a group or source it returns all its tools. For the exact name
-// of a tool it searches by words alone, and that tool comes first. Other queries go to the configured
-// ranker.
-func (b *Bridge) find(ctx context.Context, query string, limit int, index *Index) FindResult {
+// of a tool it searches by words alone, and that tool comes first.
+func (b *bridge) find(ctx context.Context, query string, limit int, index *wordIndex) findResult {
 	c := b.cfg.Catalogue
-	_, exact := c.Lookup(query)
+	_, exact := c.lookup(query)
 	if f, whole := c.lookupOrigin(query); whole {
 		return f
 	}
-	if exact {
-		return c.findResult(c.index().Search(query, limit))
+	if exact || b.cfg.Hybrid == nil {
+		return c.resultOf(index.search(query, limit))
 	}
-	return c.findResult(b.cfg.Ranker.Search(ctx, index, query, limit))
+	return c.resultOf(b.cfg.Hybrid.search(ctx, index, query, limit))
 }
 
 // unknownError returns the error for a name that is not in the catalogue.
-func (b *Bridge) unknownError(name string) *toolgroups.Error {
-	if toolgroups.Reserved(name) && (name != ToolSearch || !b.cfg.CallOnly) {
+func (b *bridge) unknownError(name string) *toolgroups.Error {
+	if toolgroups.Reserved(name) && (name != toolgroups.ToolSearch || !b.cfg.CallOnly) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
@@ -186,19 +175,19 @@ func (b *Bridge) unknownError(name string) *toolgroups.Error {
 }
 
 // advice tells the model how to run a tool of the catalogue that is not in the tools array.
-func (b *Bridge) advice(name string) string {
-	if _, ok := b.cfg.Catalogue.Lookup(name); !ok {
+func (b *bridge) advice(name string) string {
+	if _, ok := b.cfg.Catalogue.lookup(name); !ok {
 		return ""
 	}
-	return fmt.Sprintf("It is not listed by itself: run it with %s(name=%q, arguments={...}).", ToolCall, name)
+	return fmt.Sprintf("It is not listed by itself: run it with %s(name=%q, arguments={...}).", toolgroups.ToolCall, name)
 }
 
 // finderName returns the name of the tool that lists tools.
-func (b *Bridge) finderName() string {
+func (b *bridge) finderName() string {
 	if b.cfg.CallOnly {
 		return toolgroups.LoadToolGroup
 	}
-	return ToolSearch
+	return toolgroups.ToolSearch
 }
 
 // joinNames formats names as 'a', 'b' or 'c'.

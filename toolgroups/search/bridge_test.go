@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"context"
@@ -12,12 +12,11 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // Acceptance 90.
 func TestBridgeReplacesDeferredTools(t *testing.T) {
-	got := names(bridge(t).Assemble(core(), nil))
+	got := names(testBridge(t).assemble(core(), nil))
 	if diff := cmp.Diff([]string{"exec", "read_file", "tool_search", "tool_describe", "tool_call"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -25,30 +24,30 @@ func TestBridgeReplacesDeferredTools(t *testing.T) {
 
 // Acceptance 96: Core tools are always direct, in tasks too.
 func TestCoreIsAlwaysDirect(t *testing.T) {
-	b := bridge(t)
-	if got := names(b.Assemble(core(), nil))[:2]; !slices.Equal(got, names(core())) {
+	b := testBridge(t)
+	if got := names(b.assemble(core(), nil))[:2]; !slices.Equal(got, names(core())) {
 		t.Errorf("the array begins with %v", got)
 	}
 }
 
 // Acceptance 98: Tools that come or go are followed by the next catalogue; the mode of `auto` follows when the cache is missed anyway.
 func TestCatalogueFollowsTheRegistry(t *testing.T) {
-	before := bridge(t)
-	after := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(desk()) })
+	before := testBridge(t)
+	after := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(desk()) })
 	if f := find(t, before, `{"query":"pull request"}`); len(f.Matches) == 0 {
 		t.Error("not found before the removal")
 	}
 	if f := find(t, after, `{"query":"pull request"}`); len(f.Matches) != 0 {
 		t.Errorf("found after the removal: %v", f.names())
 	}
-	if before.Tools()[0].Description == after.Tools()[0].Description {
+	if before.tools()[0].Description == after.tools()[0].Description {
 		t.Error("the description does not count the deferred tools")
 	}
 }
 
 // Acceptance 99: Five hits unless asked for more, at most twenty.
 func TestSearchLimits(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 60)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 60)) })
 	for args, want := range map[string]int{
 		`{"query":"thing number"}`:              5,
 		`{"query":"thing number","limit":9}`:    9,
@@ -66,8 +65,8 @@ func TestSearchLimits(t *testing.T) {
 
 // Acceptance 100: Hits are ranked by BM25 over names, descriptions and parameters.
 func TestRanksByNameDescriptionAndParameters(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = catalogue(entries("x", "mcp:x",
+	b := testBridge(t, func(c *bridgeConfig) {
+		c.Catalogue = catalogueOf(entries("x", "mcp:x",
 			tool("alpha", "Turns the lantern.", ""), tool("beta_lantern", "Turns.", ""), tool("gamma", "Turns.", `"lantern":{"type":"string"}`),
 			tool("delta", "Turns.", "")))
 	})
@@ -79,7 +78,7 @@ func TestRanksByNameDescriptionAndParameters(t *testing.T) {
 
 // Acceptance 101: Where nothing scores, parts of names are found.
 func TestTermInEveryName(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("git_hub", 4)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("git_hub", 4)) })
 	if f := find(t, b, `{"query":"hub"}`); len(f.Matches) != 4 {
 		t.Errorf("got %v", f.names())
 	}
@@ -87,11 +86,11 @@ func TestTermInEveryName(t *testing.T) {
 
 // Acceptance 102: No match is an empty list, no error.
 func TestNoMatchIsNoError(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Unavailable = []search.UnavailableSource{{Name: "jira", Reason: "connection refused"}}
+	b := testBridge(t, func(c *bridgeConfig) {
+		c.Unavailable = []UnavailableSource{{Name: "jira", Reason: "connection refused"}}
 	})
 	f := find(t, b, `{"query":"zzzz"}`)
-	want := []search.Origin{{Name: "calendar", ToolCount: 2}, {Name: "github", ToolCount: 4}}
+	want := []origin{{Name: "calendar", ToolCount: 2}, {Name: "github", ToolCount: 4}}
 	if diff := cmp.Diff(want, f.Available); diff != "" {
 		t.Error(diff)
 	}
@@ -102,7 +101,7 @@ func TestNoMatchIsNoError(t *testing.T) {
 
 // Acceptance 103: `tool_describe` gives the whole schema, or a clear error.
 func TestDescribeGivesTheWholeSchema(t *testing.T) {
-	text, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"github_create_issue"}`)
+	text, fault := use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"github_create_issue"}`)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -113,9 +112,9 @@ func TestDescribeGivesTheWholeSchema(t *testing.T) {
 	if got.Name != "github_create_issue" || string(got.Parameters) != string(hub()[0].Tool.Parameters) {
 		t.Errorf("got %s", text)
 	}
-	_, fault = use(t, bridge(t), search.ToolDescribe, `{"name":"nowhere_at_all"}`)
+	_, fault = use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"nowhere_at_all"}`)
 	wantCode(t, fault, toolgroups.CodeNotFound)
-	_, fault = use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
+	_, fault = use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"exec"}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
 }
 
@@ -123,16 +122,16 @@ func TestDescribeGivesTheWholeSchema(t *testing.T) {
 func TestDescribeShowsTheManual(t *testing.T) {
 	long := hub()
 	long[0].Tool.Manual = "Create a new issue in a GitHub repository. All about it."
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(long, desk()) })
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(long, desk()) })
 	for _, args := range []string{`{"name":"github_create_issue"}`, `{"names":["github_create_issue","github_star"]}`} {
-		if text, fault := use(t, b, search.ToolDescribe, args); fault != nil || !strings.Contains(text, "All about it.") {
+		if text, fault := use(t, b, toolgroups.ToolDescribe, args); fault != nil || !strings.Contains(text, "All about it.") {
 			t.Errorf("%s: %s, %v", args, text, fault)
 		}
 	}
 }
 
 func TestDescribeSeveral(t *testing.T) {
-	text, fault := use(t, bridge(t), search.ToolDescribe, `{"names":["github_star","github_star","nowhere_at_all","exec"]}`)
+	text, fault := use(t, testBridge(t), toolgroups.ToolDescribe, `{"names":["github_star","github_star","nowhere_at_all","exec"]}`)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -149,7 +148,7 @@ func TestDescribeSeveral(t *testing.T) {
 	for i := range 11 {
 		eleven = append(eleven, fmt.Sprintf(`"t%d"`, i))
 	}
-	_, fault = use(t, bridge(t), search.ToolDescribe, `{"names":[`+strings.Join(eleven, ",")+`]}`)
+	_, fault = use(t, testBridge(t), toolgroups.ToolDescribe, `{"names":[`+strings.Join(eleven, ",")+`]}`)
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
@@ -158,14 +157,14 @@ func TestDescribeSeveral(t *testing.T) {
 //
 // Acceptance 121.
 func TestLinesNameAllTools(t *testing.T) {
-	tools := search.Tools(desk())
+	tools := toolsOf(desk())
 	for limit, want := range map[int][]string{
 		100_000: {"- calendar_create_event(start, title) — Add an event to a calendar.", "- calendar_list_events("},
 		95:      {"- calendar_create_event(start, title)\n", "- calendar_list_events("},
 		85:      {"- calendar_create_event(start, title)\n", "- calendar_list_events("},
 		0:       {"- calendar_create_event\n", "- calendar_list_events\n[The parameters of the last 2 would be too long here: tool_describe shows them.]\n"},
 	} {
-		text := search.FormatTools(tools, limit, true) + "\n"
+		text := formatTools(tools, limit, true) + "\n"
 		for _, want := range want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%d characters: no %q in\n%s", limit, want, text)
@@ -176,7 +175,7 @@ func TestLinesNameAllTools(t *testing.T) {
 
 // Acceptance 104: `tool_call` runs the tool and returns its plain result.
 func TestCallRunsTheHandler(t *testing.T) {
-	text, fault := use(t, bridge(t), search.ToolCall, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
+	text, fault := use(t, testBridge(t), toolgroups.ToolCall, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
 	if fault != nil || text != `github_star ran with {"repo":"a/b"}` {
 		t.Errorf("got %q, %v", text, fault)
 	}
@@ -190,8 +189,8 @@ func TestTheToolSeesItsOwnName(t *testing.T) {
 		seen = call
 		return toolgroups.TextResult("ok")
 	}
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("s", "mcp:s", spy)) })
-	if _, fault := use(t, b, search.ToolCall, `{"name":"spy","arguments":{"a":"3"}}`); fault != nil {
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(entries("s", "mcp:s", spy)) })
+	if _, fault := use(t, b, toolgroups.ToolCall, `{"name":"spy","arguments":{"a":"3"}}`); fault != nil {
 		t.Fatal(fault)
 	}
 	if seen.Name != "spy" || string(seen.Arguments) != `{"a":3}` {
@@ -202,8 +201,8 @@ func TestTheToolSeesItsOwnName(t *testing.T) {
 func TestCallChecksTheRole(t *testing.T) {
 	risky := tool("risky", "Needs an administrator.", "")
 	risky.Role = toolgroups.RoleAdmin
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("r", "builtin", risky)) })
-	_, fault := use(t, b, search.ToolCall, `{"name":"risky","arguments":{}}`)
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(entries("r", "builtin", risky)) })
+	_, fault := use(t, b, toolgroups.ToolCall, `{"name":"risky","arguments":{}}`)
 	wantCode(t, fault, toolgroups.CodeDenied)
 }
 
@@ -213,7 +212,7 @@ func TestDescriptionsCountAndAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 144)) }).Tools()
+	tools := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 144)) }).tools()
 	if search := tools[0].Description; !strings.Contains(search, "144") {
 		t.Errorf("the search does not say how many tools are deferred: %s", search)
 	}
@@ -229,8 +228,8 @@ func TestDescriptionsCountAndAreShort(t *testing.T) {
 
 // Acceptance 111: Twenty more tools are found, described and called from end to end.
 func TestEndToEnd(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("extra", 20)) })
-	if got := b.Assemble(core(), nil); len(got) != 5 {
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("extra", 20)) })
+	if got := b.assemble(core(), nil); len(got) != 5 {
 		t.Fatalf("the array is %v", names(got))
 	}
 	f := find(t, b, `{"query":"thing for extra","limit":3}`)
@@ -238,11 +237,11 @@ func TestEndToEnd(t *testing.T) {
 		t.Fatalf("got %v, %v", f.names(), f.Others)
 	}
 	name := f.Matches[0].Name
-	text, fault := use(t, b, search.ToolDescribe, `{"name":"`+name+`"}`)
+	text, fault := use(t, b, toolgroups.ToolDescribe, `{"name":"`+name+`"}`)
 	if fault != nil || !strings.Contains(text, `"properties":{"q":{"type":"string"}}`) {
 		t.Errorf("described as %s, %v", text, fault)
 	}
-	text, fault = use(t, b, search.ToolCall, `{"name":"`+name+`","arguments":{"q":"x"}}`)
+	text, fault = use(t, b, toolgroups.ToolCall, `{"name":"`+name+`","arguments":{"q":"x"}}`)
 	if fault != nil || text != name+` ran with {"q":"x"}` {
 		t.Errorf("called: %s, %v", text, fault)
 	}
@@ -250,9 +249,9 @@ func TestEndToEnd(t *testing.T) {
 
 // Acceptance 116: A tool is direct or deferred, never both and never lost.
 func TestLoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
-	b := bridge(t)
-	loaded := search.Tools(desk())
-	before, after := b.Assemble(core(), nil), b.Assemble(core(), loaded)
+	b := testBridge(t)
+	loaded := toolsOf(desk())
+	before, after := b.assemble(core(), nil), b.assemble(core(), loaded)
 	if diff := cmp.Diff(append(names(before), names(loaded)...), names(after)); diff != "" {
 		t.Error(diff)
 	}
@@ -267,20 +266,20 @@ func TestDisabledToolsAreNotFound(t *testing.T) {
 	reg := house(t, func(c *toolgroups.RegistryConfig) {
 		c.DisabledTools, c.DisabledGroups = []string{"github_star"}, []string{"calendar"}
 	})
-	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleOwner))
+	b := testBridge(t, func(c *bridgeConfig) {
+		c.Catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleOwner))
 	})
 	for _, name := range []string{"github_star", "calendar_list_events"} {
-		_, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
+		_, _, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
 		wantCode(t, fault, toolgroups.CodeNotFound)
 	}
-	if _, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_list_issues","arguments":{"repo":"r"}}`)); fault != nil {
+	if _, _, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"github_list_issues","arguments":{"repo":"r"}}`)); fault != nil {
 		t.Errorf("a tool of a group that is not loaded: %v", fault)
 	}
 }
 
 func TestSearchSeveral(t *testing.T) {
-	text, fault := use(t, bridge(t), search.ToolSearch, `{"queries":["merge pull request","", "calendar event","zzzz"],"limit":2}`)
+	text, fault := use(t, testBridge(t), toolgroups.ToolSearch, `{"queries":["merge pull request","", "calendar event","zzzz"],"limit":2}`)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -294,18 +293,18 @@ func TestSearchSeveral(t *testing.T) {
 	if n := strings.Count(text, `"github_star"`); n != 1 {
 		t.Errorf("github_star is named %d times in %s", n, text)
 	}
-	_, fault = use(t, bridge(t), search.ToolSearch, `{"queries":["1","2","3","4","5","6","7","8"]}`)
+	_, fault = use(t, testBridge(t), toolgroups.ToolSearch, `{"queries":["1","2","3","4","5","6","7","8"]}`)
 	wantCode(t, fault, toolgroups.CodeInvalid)
-	if text, fault := use(t, bridge(t), search.ToolSearch, `{"queries":"merge"}`); fault != nil || !strings.Contains(text, "github_merge") {
+	if text, fault := use(t, testBridge(t), toolgroups.ToolSearch, `{"queries":"merge"}`); fault != nil || !strings.Contains(text, "github_merge") {
 		t.Errorf("a bare string in place of the list: %s, %v", text, fault)
 	}
 }
 
 // Acceptance 127: A query that is a group's name describes no more than the most hits.
 func TestSearchForAWholeSource(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 34), hub()) })
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {
-		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != search.DefaultMaxLimit || len(f.Matches)+len(f.Others["big"]) != 34 {
+		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != defaultMaxLimit || len(f.Matches)+len(f.Others["big"]) != 34 {
 			t.Errorf("%s: %d hits and %d names, %s", query, len(f.Matches), len(f.Others["big"]), f.Hint)
 		}
 	}
@@ -320,13 +319,13 @@ func TestSearchForAWholeSource(t *testing.T) {
 // A hit is one short line: how it is called, of which nothing that is required is cut, and the first
 // sentence. The other tools of the sources of hits are named, those that fit next first, at most 24.
 func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
-	text, fault := use(t, bridge(t), search.ToolSearch, `{"query":"list the issues of a repository","limit":1}`)
+	text, fault := use(t, testBridge(t), toolgroups.ToolSearch, `{"query":"list the issues of a repository","limit":1}`)
 	want := `{"matches":[{"name":"github_list_issues","use":"(repo, state?: open|closed) — List the issues of a repository."}],` +
 		`"others":{"github":["github_create_issue","github_merge_pull_request","github_star"]}}`
 	if fault != nil || text != want {
 		t.Errorf("got %s, %v, want %s", text, fault, want)
 	}
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 90), hub()) })
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 90), hub()) })
 	if f := find(t, b, `{"query":"thing number 7"}`); len(f.Others) != 1 || len(f.Others["big"]) != 24 {
 		t.Errorf("beside %v: %v", f.names(), f.Others)
 	}
@@ -336,7 +335,7 @@ func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
 		required = append(required, fmt.Sprintf("field_%02d", i))
 	}
 	wide := entries("x", "mcp:x", tool("wide", "Takes much.", strings.Join(properties, ","), required[:50]...))
-	f := find(t, bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(wide) }), `{"query":"wide"}`)
+	f := find(t, testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(wide) }), `{"query":"wide"}`)
 	if use := f.Matches[0].Use; !strings.Contains(use, "field_49: integer, … 10 more)") {
 		t.Errorf("a required parameter is cut: %s", use)
 	}
@@ -346,7 +345,7 @@ func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
 // description is one sentence.
 func TestWhatIsShownIsNotGivenAgain(t *testing.T) {
 	var shown []string
-	b := bridge(t, func(c *search.BridgeConfig) { c.ShownTexts = func() []string { return shown } })
+	b := testBridge(t, func(c *bridgeConfig) { c.ShownTexts = func() []string { return shown } })
 	ask := func(tool, args string) string {
 		text, fault := use(t, b, tool, args)
 		if fault != nil {
@@ -355,17 +354,17 @@ func TestWhatIsShownIsNotGivenAgain(t *testing.T) {
 		return text
 	}
 	const query, names = `{"query":"create an issue","limit":2}`, `{"names":["github_star"]}`
-	first, described := ask(search.ToolSearch, query), ask(search.ToolDescribe, names)
+	first, described := ask(toolgroups.ToolSearch, query), ask(toolgroups.ToolDescribe, names)
 	shown = []string{first, described}
 	want := `{"matches":[{"name":"github_create_issue"},{"name":"github_list_issues"}],"hint":"How they are called is shown above."}`
-	if got := ask(search.ToolSearch, query); got != want {
+	if got := ask(toolgroups.ToolSearch, query); got != want {
 		t.Errorf("searched again: %s, want %s", got, want)
 	}
-	if got := ask(search.ToolDescribe, names); got != "As shown above." {
+	if got := ask(toolgroups.ToolDescribe, names); got != "As shown above." {
 		t.Errorf("described again: %s", got)
 	}
 	shown = nil
-	if got := ask(search.ToolSearch, query); got != first {
+	if got := ask(toolgroups.ToolSearch, query); got != first {
 		t.Errorf("what is out of sight is not given again: %s", got)
 	}
 }
@@ -375,7 +374,7 @@ func TestSearchSaysThatToolsAreDescribedInEnglish(t *testing.T) {
 	for query, told := range map[string]bool{
 		"create an issue": false, "list events in Los Angeles": false, "erstelle ein Issue im Repository": true, "lista los issues": true, "создай issue": true, "创建 issue": true, "zzq": true,
 	} {
-		if f := find(t, bridge(t), `{"query":"`+query+`"}`); strings.Contains(f.Hint, "English") != told {
+		if f := find(t, testBridge(t), `{"query":"`+query+`"}`); strings.Contains(f.Hint, "English") != told {
 			t.Errorf("%s: %v, %s", query, f.names(), f.Hint)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"regexp"
 	"slices"
@@ -17,36 +16,36 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Entry is a tool of a [Catalogue] with its origin.
-type Entry struct {
+// entry is a tool of a [catalogue] with its origin.
+type entry struct {
 	Tool toolgroups.Tool
 	// Group is the tool's group, and Source the group's source.
 	Group  string
 	Source string
 }
 
-// DeferrableEntries returns the tools that a role may use and that can be left out of the tools
+// deferrableEntries returns the tools that a role may use and that can be left out of the tools
 // array: those of all enabled groups, in registration order.
-func DeferrableEntries(reg *toolgroups.Registry, role toolgroups.Role) []Entry {
+func deferrableEntries(reg *toolgroups.Registry, role toolgroups.Role) []entry {
 	return enabledEntries(reg, reg.GroupNames(), role)
 }
 
 // enabledEntries returns the enabled tools from groups that a role may use.
-func enabledEntries(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []Entry {
-	var entries []Entry
+func enabledEntries(reg *toolgroups.Registry, groups []string, role toolgroups.Role) []entry {
+	var entries []entry
 	for _, name := range groups {
 		g, _ := reg.Group(name)
 		for _, t := range g.Tools {
 			if role >= max(t.Role, g.Role) && !reg.Disabled(t.Name) {
-				entries = append(entries, Entry{Tool: t, Group: g.Name, Source: g.Source})
+				entries = append(entries, entry{Tool: t, Group: g.Name, Source: g.Source})
 			}
 		}
 	}
 	return entries
 }
 
-// Tools returns the tools of entries.
-func Tools(entries []Entry) []toolgroups.Tool {
+// toolsOf returns the tools of entries.
+func toolsOf(entries []entry) []toolgroups.Tool {
 	tools := make([]toolgroups.Tool, len(entries))
 	for i, e := range entries {
 		tools[i] = e.Tool
@@ -54,68 +53,56 @@ func Tools(entries []Entry) []toolgroups.Tool {
 	return tools
 }
 
-// Catalogue holds the tools that can be found and called through a [Bridge]. It is immutable and
+// catalogue holds the tools that can be found and called through a [bridge]. It is immutable and
 // may be used concurrently. The first search builds its index.
-type Catalogue struct {
-	// fingerprint changes with the names of the tools and the lengths of their definitions.
-	fingerprint func() string
-	entries     []Entry
-	byName      map[string]Entry
-	index       func() *Index
+type catalogue struct {
+	entries []entry
+	byName  map[string]entry
+	index   func() *wordIndex
+	// tokens estimates the tokens that the schemas of all tools take.
+	tokens func() int
 }
 
-// NewCatalogue makes a catalogue. If entries have the same name, the first is kept. Entries named
+// newCatalogue makes a catalogue. If entries have the same name, the first is kept. Entries named
 // like a bridge tool are left out.
-func NewCatalogue(entries []Entry) *Catalogue {
-	c := &Catalogue{byName: make(map[string]Entry, len(entries))}
+func newCatalogue(entries []entry) *catalogue {
+	c := &catalogue{byName: make(map[string]entry, len(entries))}
 	for _, e := range entries {
 		if _, taken := c.byName[e.Tool.Name]; !taken && !toolgroups.Reserved(e.Tool.Name) {
 			c.byName[e.Tool.Name] = e
 			c.entries = append(c.entries, e)
 		}
 	}
-	c.fingerprint = sync.OnceValue(func() string {
-		h := fnv.New32a()
-		for _, e := range c.entries {
-			_, _ = fmt.Fprintf(h, "%s %d\n", e.Tool.Name, len(e.Tool.Description)+len(e.Tool.Parameters))
-		}
-		return fmt.Sprintf("%08x", h.Sum32())
-	})
-	c.index = sync.OnceValue(func() *Index {
-		docs := make([]Document, len(c.entries))
+	c.tokens = sync.OnceValue(func() int { return toolgroups.EstimateTokens(toolsOf(c.entries)) })
+	c.index = sync.OnceValue(func() *wordIndex {
+		docs := make([]document, len(c.entries))
 		for i, e := range c.entries {
 			docs[i] = e.document()
 		}
-		return NewIndex(docs)
+		return newIndex(docs)
 	})
 	return c
 }
 
-// Len returns the number of tools.
-func (c *Catalogue) Len() int { return len(c.entries) }
-
-// estimateTokens estimates the tokens that the schemas of all tools take.
-func (c *Catalogue) estimateTokens() int { return toolgroups.EstimateTokens(Tools(c.entries)) }
-
-// Lookup returns the entry with the given name.
-func (c *Catalogue) Lookup(name string) (Entry, bool) {
+// lookup returns the entry with the given name.
+func (c *catalogue) lookup(name string) (entry, bool) {
 	e, ok := c.byName[name]
 	return e, ok
 }
 
-// FindResult is the result of a query.
-type FindResult struct {
-	Entries []Entry
-	// Weak and IsForeignQuery are as in [Ranking].
+// findResult is the result of a query.
+type findResult struct {
+	Entries []entry
+	// Weak and IsForeignQuery are as in [ranking].
 	Weak, IsForeignQuery bool
 	// Origin is the group or source that the query names. If set, Entries are all of its tools,
 	// regardless of the limit.
 	Origin string
 }
 
-// findResult returns the tools of a ranking.
-func (c *Catalogue) findResult(r Ranking) FindResult {
-	f := FindResult{Weak: r.Weak, IsForeignQuery: r.IsForeignQuery}
+// resultOf returns the tools of a ranking.
+func (c *catalogue) resultOf(r ranking) findResult {
+	f := findResult{Weak: r.Weak, IsForeignQuery: r.IsForeignQuery}
 	for _, h := range r.Hits {
 		f.Entries = append(f.Entries, c.entries[h.Doc])
 	}
@@ -123,9 +110,9 @@ func (c *Catalogue) findResult(r Ranking) FindResult {
 }
 
 // lookupOrigin looks the query up as the name of a group or source, and returns all its tools.
-func (c *Catalogue) lookupOrigin(query string) (FindResult, bool) {
+func (c *catalogue) lookupOrigin(query string) (findResult, bool) {
 	query = strings.TrimSpace(query)
-	var f FindResult
+	var f findResult
 	if _, isTool := c.byName[query]; isTool || query == "" {
 		return f, false
 	}
@@ -139,30 +126,30 @@ func (c *Catalogue) lookupOrigin(query string) (FindResult, bool) {
 	return f, len(f.Entries) > 0
 }
 
-// Origin is a group or source and the number of its tools.
-type Origin struct {
+// origin is a group or source and the number of its tools.
+type origin struct {
 	Name      string `json:"name"`
 	ToolCount int    `json:"tool_count"`
 }
 
-// Origins returns the groups and sources of the tools, sorted by name.
-func (c *Catalogue) Origins() []Origin {
-	var out []Origin
+// origins returns the groups and sources of the tools, sorted by name.
+func (c *catalogue) origins() []origin {
+	var out []origin
 	for _, e := range c.entries {
-		i := slices.IndexFunc(out, func(o Origin) bool { return o.Name == e.label() })
+		i := slices.IndexFunc(out, func(o origin) bool { return o.Name == e.label() })
 		if i < 0 {
 			i = len(out)
-			out = append(out, Origin{Name: e.label()})
+			out = append(out, origin{Name: e.label()})
 		}
 		out[i].ToolCount++
 	}
-	slices.SortFunc(out, func(a, b Origin) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b origin) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
 // similarNames returns at most three tools that an unknown name may mean: those whose name differs
 // only by case, separators or a prefix, or else the results of a search.
-func (c *Catalogue) similarNames(name string) []string {
+func (c *catalogue) similarNames(name string) []string {
 	const most = 3
 	var out []string
 	want := lettersAndDigits(name)
@@ -176,7 +163,7 @@ func (c *Catalogue) similarNames(name string) []string {
 	if len(out) > 0 {
 		return out
 	}
-	for _, e := range c.findResult(c.index().Search(name, most)).Entries {
+	for _, e := range c.resultOf(c.index().search(name, most)).Entries {
 		out = append(out, e.Tool.Name)
 	}
 	return out
@@ -184,7 +171,7 @@ func (c *Catalogue) similarNames(name string) []string {
 
 // origin splits the source: mcp:github has the kind mcp and the name github. A source without a
 // name gets the name of the group.
-func (e Entry) origin() (kind, name string) {
+func (e entry) origin() (kind, name string) {
 	kind, name, found := strings.Cut(e.Source, ":")
 	switch {
 	case kind == "":
@@ -196,7 +183,7 @@ func (e Entry) origin() (kind, name string) {
 }
 
 // label returns the name under which the model can ask for all tools of the origin.
-func (e Entry) label() string {
+func (e entry) label() string {
 	if e.Group != "" {
 		return e.Group
 	}
@@ -204,13 +191,13 @@ func (e Entry) label() string {
 	return name
 }
 
-func (e Entry) document() Document {
+func (e entry) document() document {
 	kind, name := e.origin()
 	source := e.Group
 	if kind != toolgroups.SourceBuiltin && name != e.Group {
 		source += " " + name
 	}
-	return Document{
+	return document{
 		Name: e.Tool.Name, Description: e.Tool.Description,
 		Parameters: parameterNames(e.Tool), Source: source,
 	}

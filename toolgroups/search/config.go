@@ -26,16 +26,16 @@ const (
 
 // Bounds and defaults of [Config].
 const (
-	DefaultThresholdPct = 10
-	DefaultSearchLimit  = 5
-	DefaultMaxLimit     = 20
-	MaxSearchLimit      = 50
-	// UnknownContextTokens is the size of all schemas, in tokens, from which DeferAuto defers if the
+	defaultThresholdPct = 10
+	defaultSearchLimit  = 5
+	defaultMaxLimit     = 20
+	highestMaxLimit     = 50
+	// unknownContextTokens is the size of all schemas, in tokens, from which DeferAuto defers if the
 	// size of the model's context is unknown.
-	UnknownContextTokens = 20_000
+	unknownContextTokens = 20_000
 )
 
-// Config is the block tools.tool_search. Get it from [DefaultConfig], [Parse] or YAML: the zero
+// Config is the block tools.tool_search. Get it from [DefaultConfig], [parseConfig] or YAML: the zero
 // value means that the block is missing.
 type Config struct {
 	Enabled DeferMode `yaml:"enabled"`
@@ -55,8 +55,8 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
-		Enabled: DeferAuto, ThresholdPct: DefaultThresholdPct,
-		SearchDefaultLimit: DefaultSearchLimit, MaxSearchLimit: DefaultMaxLimit,
+		Enabled: DeferAuto, ThresholdPct: defaultThresholdPct,
+		SearchDefaultLimit: defaultSearchLimit, MaxSearchLimit: defaultMaxLimit,
 	}
 }
 
@@ -68,10 +68,10 @@ func configKeys() []string {
 	return []string{"enabled", "threshold_pct", "search_default_limit", "max_search_limit", "embeddings", "learn"}
 }
 
-// Parse reads the block as a YAML or JSON decoder yields it: nil, a boolean (true is auto, false
+// parseConfig reads the block as a YAML or JSON decoder yields it: nil, a boolean (true is auto, false
 // is off), a mode as a string, or a map. Values out of range are clamped and unreadable ones
 // replaced by defaults, each with a warning. Unknown keys are ignored.
-func Parse(v any) Config {
+func parseConfig(v any) Config {
 	c := DefaultConfig()
 	block, ok := v.(map[string]any)
 	if !ok {
@@ -79,17 +79,17 @@ func Parse(v any) Config {
 		return c
 	}
 	c.Enabled = c.parseMode("tool_search.enabled", block["enabled"])
-	c.ThresholdPct = c.parseNumber(block, "threshold_pct", DefaultThresholdPct, 0, 100)
-	c.MaxSearchLimit = c.parseNumber(block, "max_search_limit", DefaultMaxLimit, 1, MaxSearchLimit)
+	c.ThresholdPct = c.parseNumber(block, "threshold_pct", defaultThresholdPct, 0, 100)
+	c.MaxSearchLimit = c.parseNumber(block, "max_search_limit", defaultMaxLimit, 1, highestMaxLimit)
 	c.EmbeddingModel = c.parseModel(block["embeddings"])
 	if _, ok := block["learn"]; ok {
 		c.warn("tool_search.learn is gone: searches teach nothing any more; remove it")
 	}
-	c.SearchDefaultLimit = c.parseNumber(block, "search_default_limit", min(DefaultSearchLimit, c.MaxSearchLimit), 1, c.MaxSearchLimit)
+	c.SearchDefaultLimit = c.parseNumber(block, "search_default_limit", min(defaultSearchLimit, c.MaxSearchLimit), 1, c.MaxSearchLimit)
 	return c
 }
 
-// UnmarshalYAML reads the block as [Parse] does, but refuses unknown keys, like the rest of the
+// UnmarshalYAML reads the block as [parseConfig] does, but refuses unknown keys, like the rest of the
 // configuration.
 func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode {
@@ -103,7 +103,7 @@ func (c *Config) UnmarshalYAML(n *yaml.Node) error {
 	if err := n.Decode(&v); err != nil {
 		return err
 	}
-	*c = Parse(v)
+	*c = parseConfig(v)
 	return nil
 }
 
@@ -175,8 +175,8 @@ func (c *Config) parseNumber(block map[string]any, key string, byDefault, low, h
 	return clamped
 }
 
-// Decision is the result of [Config.Decide], with its inputs.
-type Decision struct {
+// decision is the result of [Config.decide], with its inputs.
+type decision struct {
 	// Active is true if tools are deferred.
 	Active bool
 	Mode   DeferMode
@@ -190,15 +190,26 @@ type Decision struct {
 }
 
 // LogValue implements [slog.LogValuer].
-func (d Decision) LogValue() slog.Value {
+func (d decision) LogValue() slog.Value {
 	return slog.GroupValue(slog.Bool("active", d.Active), slog.String("mode", string(d.Mode)), slog.Int("tools", d.ToolCount),
 		slog.Int("tokens", d.Tokens), slog.Int("threshold", d.Threshold), slog.Int("context", d.ContextTokens))
 }
 
-// Decide decides whether the bridge replaces the deferrable tools. tools is their number, tokens
+// routing returns the routing that [RoutingAuto] stands for.
+func (d decision) routing() Routing {
+	switch {
+	case d.Active:
+		return RoutingSearch
+	case d.Mode == DeferOff:
+		return RoutingGroups
+	}
+	return RoutingAll
+}
+
+// decide decides whether the bridge replaces the deferrable tools. tools is their number, tokens
 // the size of their schemas, and contextTokens the size of the model's context (0 if unknown).
-func (c Config) Decide(tools, tokens, contextTokens int) Decision {
-	d := Decision{Mode: c.Enabled, ToolCount: tools, Tokens: tokens, ContextTokens: max(contextTokens, 0), Threshold: UnknownContextTokens}
+func (c Config) decide(tools, tokens, contextTokens int) decision {
+	d := decision{Mode: c.Enabled, ToolCount: tools, Tokens: tokens, ContextTokens: max(contextTokens, 0), Threshold: unknownContextTokens}
 	if contextTokens > 0 {
 		d.Threshold = int((int64(contextTokens)*int64(c.ThresholdPct) + 99) / 100)
 	}

@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"bytes"
@@ -11,48 +11,47 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // Hermes 01.
 func TestDefaultWhenMissing(t *testing.T) {
-	want := search.Config{Enabled: search.DeferAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
+	want := Config{Enabled: DeferAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
 	for _, v := range []any{nil, map[string]any{}, ""} {
-		if diff := cmp.Diff(want, search.Parse(v)); diff != "" {
+		if diff := cmp.Diff(want, parseConfig(v)); diff != "" {
 			t.Errorf("%v: %s", v, diff)
 		}
 	}
-	if diff := cmp.Diff(want, search.DefaultConfig()); diff != "" {
+	if diff := cmp.Diff(want, DefaultConfig()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func modes() map[string]struct {
 	in   any
-	want search.DeferMode
+	want DeferMode
 	warn int
 } {
 	type row = struct {
 		in   any
-		want search.DeferMode
+		want DeferMode
 		warn int
 	}
 	block := func(v any) any { return map[string]any{"enabled": v} }
 	return map[string]row{
-		"bool true is auto":            {true, search.DeferAuto, 0},             // Hermes 2
-		"bool false is off":            {false, search.DeferOff, 0},             // Hermes 3
-		"explicit on":                  {block("on"), search.DeferOn, 0},        // Hermes 4
-		"garbage is auto":              {block("perhaps"), search.DeferAuto, 1}, // Hermes 5
-		"true for block":               {true, search.DeferAuto, 0},             // Acceptance 94
-		"false in block":               {block(false), search.DeferOff, 0},      // Acceptance 94
-		"true in block":                {block(true), search.DeferAuto, 0},      // Acceptance 94
-		"string yes":                   {"Yes", search.DeferOn, 0},
-		"string 0":                     {block("0"), search.DeferOff, 0},
-		"learn, which is gone":         {map[string]any{"learn": true}, search.DeferAuto, 1},
-		"number 1":                     {block(1), search.DeferOn, 0},
-		"off with space":               {block(" OFF "), search.DeferOff, 0},
-		"a list in place of the block": {[]any{"on"}, search.DeferAuto, 1},
-		"empty":                        {block(nil), search.DeferAuto, 0},
+		"bool true is auto":            {true, DeferAuto, 0},             // Hermes 2
+		"bool false is off":            {false, DeferOff, 0},             // Hermes 3
+		"explicit on":                  {block("on"), DeferOn, 0},        // Hermes 4
+		"garbage is auto":              {block("perhaps"), DeferAuto, 1}, // Hermes 5
+		"true for block":               {true, DeferAuto, 0},             // Acceptance 94
+		"false in block":               {block(false), DeferOff, 0},      // Acceptance 94
+		"true in block":                {block(true), DeferAuto, 0},      // Acceptance 94
+		"string yes":                   {"Yes", DeferOn, 0},
+		"string 0":                     {block("0"), DeferOff, 0},
+		"learn, which is gone":         {map[string]any{"learn": true}, DeferAuto, 1},
+		"number 1":                     {block(1), DeferOn, 0},
+		"off with space":               {block(" OFF "), DeferOff, 0},
+		"a list in place of the block": {[]any{"on"}, DeferAuto, 1},
+		"empty":                        {block(nil), DeferAuto, 0},
 	}
 }
 
@@ -60,7 +59,7 @@ func modes() map[string]struct {
 func TestModesOfTheBlock(t *testing.T) {
 	for name, tt := range modes() {
 		t.Run(name, func(t *testing.T) {
-			got := search.Parse(tt.in)
+			got := parseConfig(tt.in)
 			if got.Enabled != tt.want || len(got.Warnings) != tt.warn {
 				t.Errorf("got %s with warnings %q, want %s with %d", got.Enabled, got.Warnings, tt.want, tt.warn)
 			}
@@ -71,7 +70,7 @@ func TestModesOfTheBlock(t *testing.T) {
 // Hermes 06.
 func TestThresholdClamped(t *testing.T) {
 	for in, want := range map[any]int{150: 100, -5: 0, 0: 0, 100: 100, "25": 25, 1e30: 100} {
-		c := search.Parse(map[string]any{"threshold_pct": in})
+		c := parseConfig(map[string]any{"threshold_pct": in})
 		if c.ThresholdPct != want {
 			t.Errorf("%v became %d, want %d", in, c.ThresholdPct, want)
 		}
@@ -80,11 +79,11 @@ func TestThresholdClamped(t *testing.T) {
 
 // Hermes 07.
 func TestSearchLimitsClamped(t *testing.T) {
-	c := search.Parse(map[string]any{"max_search_limit": 999, "search_default_limit": 77})
+	c := parseConfig(map[string]any{"max_search_limit": 999, "search_default_limit": 77})
 	if c.MaxSearchLimit != 50 || c.SearchDefaultLimit != 50 || len(c.Warnings) != 2 {
 		t.Errorf("got %+v", c)
 	}
-	c = search.Parse(map[string]any{"max_search_limit": 3})
+	c = parseConfig(map[string]any{"max_search_limit": 3})
 	if c.MaxSearchLimit != 3 || c.SearchDefaultLimit != 3 || len(c.Warnings) != 0 {
 		t.Errorf("a default of 5 does not follow a maximum of 3: %+v", c)
 	}
@@ -92,7 +91,7 @@ func TestSearchLimitsClamped(t *testing.T) {
 
 // Acceptance 95: Values out of range are clamped with a message.
 func TestOutOfRangeWarns(t *testing.T) {
-	c := search.Parse(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many"})
+	c := parseConfig(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many"})
 	if c.ThresholdPct != 100 || c.MaxSearchLimit != 1 || c.SearchDefaultLimit != 1 {
 		t.Errorf("got %+v", c)
 	}
@@ -106,15 +105,15 @@ func TestOutOfRangeWarns(t *testing.T) {
 
 func TestConfigFromYAML(t *testing.T) {
 	var file struct {
-		ToolSearch search.Config `yaml:"tool_search"`
+		ToolSearch Config `yaml:"tool_search"`
 	}
 	read := func(text string) error {
-		file.ToolSearch = search.DefaultConfig()
+		file.ToolSearch = DefaultConfig()
 		dec := yaml.NewDecoder(strings.NewReader(text))
 		dec.KnownFields(true)
 		return dec.Decode(&file)
 	}
-	for text, want := range map[string]search.Config{
+	for text, want := range map[string]Config{
 		"tool_search: true":  {Enabled: "auto", ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20},
 		"tool_search: false": {Enabled: "off", ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20},
 		"tool_search: off":   {Enabled: "off", ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20},
@@ -143,14 +142,14 @@ func sized(tokens int) []toolgroups.Tool {
 }
 
 // decide asks for tools as they are.
-func decide(c search.Config, tools []toolgroups.Tool, contextTokens int) search.Decision {
-	return c.Decide(len(tools), toolgroups.EstimateTokens(tools), contextTokens)
+func decide(c Config, tools []toolgroups.Tool, contextTokens int) decision {
+	return c.decide(len(tools), toolgroups.EstimateTokens(tools), contextTokens)
 }
 
 func TestDecide(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
-		mode            search.DeferMode
+		mode            DeferMode
 		tokens, context int
 		want            bool
 	}{
@@ -169,7 +168,7 @@ func TestDecide(t *testing.T) {
 		{"unknown context at", "auto", 20_000, 0, true},                // Hermes 17
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := search.DefaultConfig()
+			c := DefaultConfig()
 			c.Enabled = tt.mode
 			got := decide(c, sized(tt.tokens), tt.context)
 			if got.Active != tt.want || got.Tokens != tt.tokens {
@@ -181,8 +180,8 @@ func TestDecide(t *testing.T) {
 
 // Hermes 13.
 func TestZeroDeferrableNeverActivates(t *testing.T) {
-	for _, mode := range []search.DeferMode{"on", "auto", "off"} {
-		c := search.DefaultConfig()
+	for _, mode := range []DeferMode{"on", "auto", "off"} {
+		c := DefaultConfig()
 		c.Enabled, c.ThresholdPct = mode, 0
 		if decide(c, nil, 8000).Active {
 			t.Errorf("%s: active without any tool to defer", mode)
@@ -206,18 +205,18 @@ func TestTokenEstimateProportional(t *testing.T) {
 func TestSizeIsCharactersByFour(t *testing.T) {
 	tools := []toolgroups.Tool{tool("t", "äöü", "")}
 	chars := len([]rune(string(toolgroups.EncodeTools(tools))))
-	if got := decide(search.DefaultConfig(), tools, 1000).Tokens; got != chars/4 {
+	if got := decide(DefaultConfig(), tools, 1000).Tokens; got != chars/4 {
 		t.Errorf("got %d, want %d", got, chars/4)
 	}
 }
 
 // Acceptance 112: Many tools on a small context switch auto on, few on a large one do not.
 func TestFifteenToolsOnASmallContext(t *testing.T) {
-	c := search.DefaultConfig()
-	if !decide(c, search.Tools(many("extra", 15)), 4_000).Active {
+	c := DefaultConfig()
+	if !decide(c, toolsOf(many("extra", 15)), 4_000).Active {
 		t.Error("fifteen tools do not activate on a context of 4,000 tokens")
 	}
-	if decide(c, search.Tools(many("extra", 4)), 200_000).Active {
+	if decide(c, toolsOf(many("extra", 4)), 200_000).Active {
 		t.Error("four tools activate on a context of 200,000 tokens")
 	}
 }
@@ -226,7 +225,7 @@ func TestFifteenToolsOnASmallContext(t *testing.T) {
 func TestDecisionIsLoggedWithBothNumbers(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	log.LogAttrs(context.Background(), slog.LevelInfo, "routing", slog.Any("search", decide(search.DefaultConfig(), sized(500), 128_000)))
+	log.LogAttrs(context.Background(), slog.LevelInfo, "routing", slog.Any("search", decide(DefaultConfig(), sized(500), 128_000)))
 	for _, want := range []string{"search.tokens=500", "search.threshold=12800", "search.active=false"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
@@ -235,16 +234,16 @@ func TestDecisionIsLoggedWithBothNumbers(t *testing.T) {
 }
 
 func TestConfigIsWrittenAsItIsRead(t *testing.T) {
-	for _, c := range []search.Config{
-		{}, search.DefaultConfig(), {Enabled: search.DeferOff, ThresholdPct: 0, SearchDefaultLimit: 2, MaxSearchLimit: 7},
+	for _, c := range []Config{
+		{}, DefaultConfig(), {Enabled: DeferOff, ThresholdPct: 0, SearchDefaultLimit: 2, MaxSearchLimit: 7},
 	} {
 		text, err := yaml.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, got := c, search.Config{}
+		want, got := c, Config{}
 		if want.Enabled == "" {
-			want = search.DefaultConfig()
+			want = DefaultConfig()
 		}
 		if err := yaml.Unmarshal(text, &got); err != nil {
 			t.Fatal(err)

@@ -12,11 +12,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// FormatTools formats tools, one per line: name, signature and, if sentences is true, the first
+// formatTools formats tools, one per line: name, signature and, if sentences is true, the first
 // sentence of the description. To stay within limit characters it leaves out the sentences, then
 // the parameter types of the last tools, then their parameters; a note then counts these tools
 // and names the tool that shows their parameters. Every tool is named.
-func FormatTools(tools []toolgroups.Tool, limit int, sentences bool) string {
+func formatTools(tools []toolgroups.Tool, limit int, sentences bool) string {
 	lines, outlines, size := make([]string, len(tools)), make([]toolSchema, len(tools)), len(tools)
 	write := func(i int, text string) {
 		text = "- " + text
@@ -41,7 +41,7 @@ func FormatTools(tools []toolgroups.Tool, limit int, sentences bool) string {
 		bare++
 	}
 	if bare > 0 {
-		lines = append(lines, fmt.Sprintf("[The parameters of the last %d would be too long here: %s shows them.]", bare, ToolDescribe))
+		lines = append(lines, fmt.Sprintf("[The parameters of the last %d would be too long here: %s shows them.]", bare, toolgroups.ToolDescribe))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -72,7 +72,7 @@ type toolDescriptions struct {
 }
 
 // describe runs tool_describe. A result that the model still sees is not repeated.
-func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+func (b *bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	res, err := b.answerDescribe(call)
 	if err == nil && slices.Contains(b.shownTexts(), res.Text) {
 		res.Text = "As shown above."
@@ -80,8 +80,8 @@ func (b *Bridge) describe(_ context.Context, call toolgroups.Call) (toolgroups.R
 	return res, err
 }
 
-func (b *Bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error) {
-	args, fault := parseArguments(ToolDescribe, call.Arguments)
+func (b *bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error) {
+	args, fault := parseArguments(toolgroups.ToolDescribe, call.Arguments)
 	if fault != nil {
 		return toolgroups.Result{}, fault
 	}
@@ -91,16 +91,16 @@ func (b *Bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error)
 	case len(names) == 0:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeMissingParameter,
 			"Required parameter 'name' is missing. Find names with %s.", b.finderName())
-	case len(names) > MaxNames:
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many names: %d, at most %d in one call.", len(names), MaxNames)
+	case len(names) > maxNames:
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many names: %d, at most %d in one call.", len(names), maxNames)
 	}
 	if len(names) == 1 {
 		if f, whole := b.cfg.Catalogue.lookupOrigin(names[0]); whole {
-			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Origin, FormatTools(Tools(f.Entries), b.cfg.TextLimit, true))}, nil
+			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Origin, formatTools(toolsOf(f.Entries), b.cfg.TextLimit, true))}, nil
 		}
 	}
 	if !batch {
-		entry, ok := b.cfg.Catalogue.Lookup(names[0])
+		entry, ok := b.cfg.Catalogue.lookup(names[0])
 		if !ok {
 			return toolgroups.Result{}, b.unknownError(names[0])
 		}
@@ -112,7 +112,7 @@ func (b *Bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error)
 	return b.describeAll(names)
 }
 
-func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
+func (b *bridge) describeAll(names []string) (toolgroups.Result, error) {
 	r := toolDescriptions{Tools: map[string]toolDescription{}, Errors: map[string]string{}}
 	size := 0
 	for _, name := range names {
@@ -120,10 +120,10 @@ func (b *Bridge) describeAll(names []string) (toolgroups.Result, error) {
 			if r.Groups == nil {
 				r.Groups = map[string][]string{}
 			}
-			r.Groups[f.Origin] = toolgroups.Names(Tools(f.Entries))
+			r.Groups[f.Origin] = toolgroups.Names(toolsOf(f.Entries))
 			continue
 		}
-		entry, ok := b.cfg.Catalogue.Lookup(name)
+		entry, ok := b.cfg.Catalogue.lookup(name)
 		if !ok {
 			if fault := b.unknownError(name); fault.Code == toolgroups.CodeNotFound {
 				r.NotFound = append(r.NotFound, clipLine(name, maxEcho))

@@ -24,7 +24,7 @@ type hit struct {
 
 // noHitHelp lists the sources of tools after a query without hits.
 type noHitHelp struct {
-	AvailableSources   []Origin            `json:"available_sources,omitempty"`
+	AvailableSources   []origin            `json:"available_sources,omitempty"`
 	UnavailableSources []UnavailableSource `json:"unavailable_sources,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type searchInput struct {
 
 // parseSearchInput parses the arguments of a search.
 func parseSearchInput(arguments json.RawMessage) (searchInput, *toolgroups.Error) {
-	args, fault := parseArguments(ToolSearch, arguments)
+	args, fault := parseArguments(toolgroups.ToolSearch, arguments)
 	if fault != nil {
 		return searchInput{}, fault
 	}
@@ -60,8 +60,8 @@ func parseSearchInput(arguments json.RawMessage) (searchInput, *toolgroups.Error
 	switch {
 	case len(w.queries) == 0:
 		return searchInput{}, toolgroups.Errorf(toolgroups.CodeMissingParameter, "Required parameter 'query' is missing.")
-	case len(w.queries) > MaxQueries:
-		return searchInput{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many queries: %d, at most %d in one call.", len(w.queries), MaxQueries)
+	case len(w.queries) > maxQueries:
+		return searchInput{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many queries: %d, at most %d in one call.", len(w.queries), maxQueries)
 	}
 	for i := range w.queries {
 		w.queries[i] = clipLine(w.queries[i], maxQueryText)
@@ -70,7 +70,7 @@ func parseSearchInput(arguments json.RawMessage) (searchInput, *toolgroups.Error
 }
 
 // search runs tool_search.
-func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+func (b *bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 	w, fault := parseSearchInput(call.Arguments)
 	if fault != nil {
 		if fault.Code == toolgroups.CodeMissingParameter {
@@ -78,7 +78,7 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		}
 		return toolgroups.Result{}, fault
 	}
-	fruitless := FruitlessStreak(b.cfg.PastCalls)
+	fruitless := fruitlessStreak(b.cfg.PastCalls)
 	if fault := b.checkFruitless(fruitless, w.queries); fault != nil {
 		return toolgroups.Result{}, fault
 	}
@@ -101,19 +101,19 @@ func (b *Bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 }
 
 // checkFruitless returns an error if the turn has made too many fruitless or equal searches.
-func (b *Bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error {
+func (b *bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error {
 	const stop = " Stop searching: go on with what you have, or tell the user that there is no such tool."
-	if fruitless >= FruitlessStop {
+	if fruitless >= fruitlessStop {
 		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
 	}
-	if n := countRepeats(b.cfg.PastCalls, texts); n >= SameSearchStop {
+	if n := countRepeats(b.cfg.PastCalls, texts); n >= sameSearchStop {
 		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
 	}
 	return nil
 }
 
 // answerQuery answers a single query. seen are the earlier results that the model still sees.
-func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string, index *Index) queryResult {
+func (b *bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string, index *wordIndex) queryResult {
 	f := b.find(ctx, query, limit+maxOthers, index)
 	if f.Origin != "" {
 		limit = b.cfg.Config.MaxSearchLimit
@@ -130,14 +130,14 @@ func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless
 	var hints []string
 	switch {
 	case len(hits) == 0:
-		r.AvailableSources, r.UnavailableSources = b.cfg.Catalogue.Origins(), b.cfg.Unavailable
+		r.AvailableSources, r.UnavailableSources = b.cfg.Catalogue.origins(), b.cfg.Unavailable
 		hints = append(hints, "No tool matches. Try other English words for the action and the thing, or the name of a source for all its tools, before you conclude that there is none.")
-		if fruitless+1 >= FruitlessAdvice {
+		if fruitless+1 >= fruitlessAdvice {
 			hints[0] = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
 		}
 	case f.Origin != "" && len(rest) > 0:
 		hints = append(hints, fmt.Sprintf("The first %d of the %d tools of %s, and the names of the others: %s shows their parameters.",
-			len(hits), len(f.Entries), f.Origin, ToolDescribe))
+			len(hits), len(f.Entries), f.Origin, toolgroups.ToolDescribe))
 	case f.Origin != "":
 		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.Origin))
 	case f.IsForeignQuery:
@@ -166,13 +166,13 @@ func (b *Bridge) answerQuery(ctx context.Context, query string, limit, fruitless
 
 // siblings returns more tools from the sources of the hits, without those that the model still
 // sees in earlier results. Those in next come first.
-func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
+func (b *bridge) siblings(hits, next []entry, seen []string) []entry {
 	sources, met := map[string]bool{}, map[string]bool{}
 	for _, e := range hits {
 		sources[e.label()], met[e.Tool.Name] = true, true
 	}
-	var out []Entry
-	for _, entries := range [][]Entry{next, b.cfg.Catalogue.entries} {
+	var out []entry
+	for _, entries := range [][]entry{next, b.cfg.Catalogue.entries} {
 		for _, e := range entries {
 			if len(out) == maxOthers {
 				return out
@@ -187,7 +187,7 @@ func (b *Bridge) siblings(hits, next []Entry, seen []string) []Entry {
 }
 
 // newHit describes a tool. It leaves out the use if the model still sees it in an earlier result.
-func (b *Bridge) newHit(e Entry, seen []string) hit {
+func (b *bridge) newHit(e entry, seen []string) hit {
 	h := hit{Name: e.Tool.Name, CallDirectly: slices.Contains(b.cfg.DirectTools, e.Tool.Name)}
 	if h.CallDirectly {
 		return h
@@ -206,7 +206,7 @@ func containedInAny(texts []string, piece string) bool {
 }
 
 // parseLimit parses the number of hits and clamps it. An invalid number means the default.
-func (b *Bridge) parseLimit(raw json.RawMessage) int {
+func (b *bridge) parseLimit(raw json.RawMessage) int {
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
 	if err != nil || math.IsNaN(n) || n < 1 {
 		return b.cfg.Config.SearchDefaultLimit
@@ -214,9 +214,9 @@ func (b *Bridge) parseLimit(raw json.RawMessage) int {
 	return int(min(n, float64(b.cfg.Config.MaxSearchLimit)))
 }
 
-func (b *Bridge) originNames() string {
+func (b *bridge) originNames() string {
 	var names []string
-	for _, o := range b.cfg.Catalogue.Origins() {
+	for _, o := range b.cfg.Catalogue.origins() {
 		names = append(names, o.Name)
 	}
 	if len(names) == 0 {

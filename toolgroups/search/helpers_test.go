@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // tool makes a tool that answers with its name and arguments.
@@ -29,7 +28,7 @@ func tool(name, description, properties string, required ...string) toolgroups.T
 }
 
 // hub is a small server of issues and repositories.
-func hub() []search.Entry {
+func hub() []entry {
 	tools := []toolgroups.Tool{
 		tool("github_create_issue", "Create a new issue in a GitHub repository.",
 			`"repo":{"type":"string"},"title":{"type":"string"},"body":{"type":"string"}`, "repo", "title"),
@@ -42,17 +41,17 @@ func hub() []search.Entry {
 }
 
 // desk is a second source.
-func desk() []search.Entry {
+func desk() []entry {
 	return entries("calendar", "builtin",
 		tool("calendar_create_event", "Add an event to a calendar.", `"title":{"type":"string"},"start":{"type":"string"}`, "title", "start"),
 		tool("calendar_list_events", "List events between two days.", `"from":{"type":"string"},"to":{"type":"string"}`),
 	)
 }
 
-func entries(group, source string, tools ...toolgroups.Tool) []search.Entry {
-	out := make([]search.Entry, len(tools))
+func entries(group, source string, tools ...toolgroups.Tool) []entry {
+	out := make([]entry, len(tools))
 	for i, t := range tools {
-		out[i] = search.Entry{Tool: t, Group: group, Source: source}
+		out[i] = entry{Tool: t, Group: group, Source: source}
 	}
 	return out
 }
@@ -66,7 +65,7 @@ func core() []toolgroups.Tool {
 }
 
 // many makes n tools of one server.
-func many(server string, n int) []search.Entry {
+func many(server string, n int) []entry {
 	tools := make([]toolgroups.Tool, n)
 	for i := range tools {
 		tools[i] = tool(fmt.Sprintf("%s_action_%02d", server, i), fmt.Sprintf("Does thing number %d for %s.", i, server), `"q":{"type":"string"}`)
@@ -74,32 +73,35 @@ func many(server string, n int) []search.Entry {
 	return entries(server, "mcp:"+server, tools...)
 }
 
-func catalogue(lists ...[]search.Entry) *search.Catalogue {
-	var all []search.Entry
+func catalogueOf(lists ...[]entry) *catalogue {
+	var all []entry
 	for _, l := range lists {
 		all = append(all, l...)
 	}
-	return search.NewCatalogue(all)
+	return newCatalogue(all)
 }
 
-// bridge makes a bridge over the two sources, with the core beside it.
-func bridge(t testing.TB, change ...func(*search.BridgeConfig)) *search.Bridge {
+// testBridge makes a bridge over the two sources, with the core beside it.
+func testBridge(t testing.TB, change ...func(*bridgeConfig)) *bridge {
 	t.Helper()
-	cfg := search.BridgeConfig{Catalogue: catalogue(hub(), desk()), DirectTools: names(core())}
+	cfg := bridgeConfig{Catalogue: catalogueOf(hub(), desk()), DirectTools: names(core())}
 	for _, f := range change {
 		f(&cfg)
 	}
-	return search.NewBridge(cfg)
+	if cfg.Config.isUnset() {
+		cfg.Config = DefaultConfig()
+	}
+	return newBridge(cfg)
 }
 
 // use runs a bridge tool as a dispatcher would.
-func use(t testing.TB, b *search.Bridge, name, args string) (string, *toolgroups.Error) {
+func use(t testing.TB, b *bridge, name, args string) (string, *toolgroups.Error) {
 	t.Helper()
-	to, input, fault := b.Resolve(name, json.RawMessage(args))
+	to, input, fault := b.resolve(name, json.RawMessage(args))
 	if fault != nil {
 		return "", fault
 	}
-	for _, bt := range append(b.Tools(), b.Deferred()...) {
+	for _, bt := range append(b.tools(), toolsOf(b.cfg.Catalogue.entries)...) {
 		if bt.Name == to {
 			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: to, Arguments: input})
 			return res.Text, fault
@@ -116,10 +118,10 @@ type found struct {
 		Name, Use string
 		Direct    bool `json:"call_directly"`
 	} `json:"matches"`
-	Others    map[string][]string        `json:"others"`
-	Hint      string                     `json:"hint"`
-	Available []search.Origin            `json:"available_sources"`
-	Offline   []search.UnavailableSource `json:"unavailable_sources"`
+	Others    map[string][]string `json:"others"`
+	Hint      string              `json:"hint"`
+	Available []origin            `json:"available_sources"`
+	Offline   []UnavailableSource `json:"unavailable_sources"`
 }
 
 func (f found) names() []string {
@@ -131,9 +133,9 @@ func (f found) names() []string {
 }
 
 // find runs tool_search and reads its result.
-func find(t testing.TB, b *search.Bridge, args string) found {
+func find(t testing.TB, b *bridge, args string) found {
 	t.Helper()
-	text, fault := use(t, b, search.ToolSearch, args)
+	text, fault := use(t, b, toolgroups.ToolSearch, args)
 	if fault != nil {
 		t.Fatalf("search %s: %v", args, fault)
 	}

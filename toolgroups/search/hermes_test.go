@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"slices"
@@ -8,15 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // house is a registry of two core tools and the two sources.
 func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups.Registry {
 	t.Helper()
 	cfg := toolgroups.RegistryConfig{Core: core(), Groups: []toolgroups.Group{
-		{Name: "github", Source: "mcp:github", Tools: search.Tools(hub())},
-		{Name: "calendar", Tools: search.Tools(desk())},
+		{Name: "github", Source: "mcp:github", Tools: toolsOf(hub())},
+		{Name: "calendar", Tools: toolsOf(desk())},
 	}}
 	for _, f := range change {
 		f(&cfg)
@@ -31,7 +30,7 @@ func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups
 // Hermes 08.
 func TestCoreToolsNeverDefer(t *testing.T) {
 	reg := house(t)
-	deferred := names(search.Tools(search.DeferrableEntries(reg, toolgroups.RoleOwner)))
+	deferred := names(toolsOf(deferrableEntries(reg, toolgroups.RoleOwner)))
 	for _, c := range reg.Core() {
 		if slices.Contains(deferred, c.Name) {
 			t.Errorf("the core tool %s is deferrable", c.Name)
@@ -45,17 +44,17 @@ func TestCoreToolsNeverDefer(t *testing.T) {
 // Hermes 09.
 func TestBridgeToolsNeverDefer(t *testing.T) {
 	var named []toolgroups.Tool
-	for _, name := range []string{search.ToolSearch, search.ToolDescribe, search.ToolCall} {
+	for _, name := range []string{toolgroups.ToolSearch, toolgroups.ToolDescribe, toolgroups.ToolCall} {
 		named = append(named, tool(name, "An impostor.", ""))
 	}
-	if c := catalogue(entries("evil", "mcp:evil", named...)); c.Len() != 0 {
-		t.Errorf("the catalogue took %d tools named like the bridge", c.Len())
+	if c := catalogueOf(entries("evil", "mcp:evil", named...)); len(c.entries) != 0 {
+		t.Errorf("the catalogue took %d tools named like the bridge", len(c.entries))
 	}
 }
 
 // Hermes 10.
 func TestUnknownToolNotDeferrable(t *testing.T) {
-	if _, ok := catalogue(search.DeferrableEntries(house(t), toolgroups.RoleOwner)).Lookup("nowhere"); ok {
+	if _, ok := catalogueOf(deferrableEntries(house(t), toolgroups.RoleOwner)).lookup("nowhere"); ok {
 		t.Error("a tool that is not registered is in the catalogue")
 	}
 }
@@ -63,8 +62,8 @@ func TestUnknownToolNotDeferrable(t *testing.T) {
 // Hermes 11.
 func TestUnknownStaysVisible(t *testing.T) {
 	stranger := tool("stranger", "Not registered anywhere.", "")
-	got := names(bridge(t).Assemble(append(core(), stranger), nil))
-	want := []string{"exec", "read_file", "stranger", search.ToolSearch, search.ToolDescribe, search.ToolCall}
+	got := names(testBridge(t).assemble(append(core(), stranger), nil))
+	want := []string{"exec", "read_file", "stranger", toolgroups.ToolSearch, toolgroups.ToolDescribe, toolgroups.ToolCall}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -72,7 +71,7 @@ func TestUnknownStaysVisible(t *testing.T) {
 
 // Hermes 19.
 func TestFindsRelevantTool(t *testing.T) {
-	f := find(t, bridge(t), `{"query":"create a github issue"}`)
+	f := find(t, testBridge(t), `{"query":"create a github issue"}`)
 	if len(f.Matches) == 0 || f.Matches[0].Name != "github_create_issue" {
 		t.Fatalf("got %v", f.names())
 	}
@@ -83,7 +82,7 @@ func TestFindsRelevantTool(t *testing.T) {
 
 // Hermes 20.
 func TestEmptyForIrrelevantQuery(t *testing.T) {
-	f := find(t, bridge(t), `{"query":"xyzzy plugh frobnicate"}`)
+	f := find(t, testBridge(t), `{"query":"xyzzy plugh frobnicate"}`)
 	if len(f.Matches) != 0 || f.Matches == nil {
 		t.Errorf("got %v, want an empty list", f.Matches)
 	}
@@ -92,7 +91,7 @@ func TestEmptyForIrrelevantQuery(t *testing.T) {
 // Hermes 21.
 func TestSubstringFallback(t *testing.T) {
 	for query, want := range map[string]string{"ithub_st": "github_star", "ndar_list_ev": "calendar_list_events"} {
-		f := find(t, bridge(t), `{"query":"`+query+`"}`)
+		f := find(t, testBridge(t), `{"query":"`+query+`"}`)
 		if len(f.Matches) == 0 || f.Matches[0].Name != want {
 			t.Errorf("%s: got %v, want %s first", query, f.names(), want)
 		}
@@ -101,22 +100,22 @@ func TestSubstringFallback(t *testing.T) {
 
 // Hermes 22.
 func TestSearchKeepsToItsLimit(t *testing.T) {
-	if f := find(t, bridge(t), `{"query":"repository issues","limit":1}`); len(f.Matches) != 1 {
+	if f := find(t, testBridge(t), `{"query":"repository issues","limit":1}`); len(f.Matches) != 1 {
 		t.Errorf("got %v", f.names())
 	}
 }
 
 // Hermes 23.
 func TestNoDeferrableReturnsUnchanged(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = nil })
-	if diff := cmp.Diff(names(core()), names(b.Assemble(core(), nil))); diff != "" {
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = nil })
+	if diff := cmp.Diff(names(core()), names(b.assemble(core(), nil))); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // Hermes 24.
 func TestBelowThresholdReturnsUnchanged(t *testing.T) {
-	d := decide(search.DefaultConfig(), search.Tools(hub()), 200_000)
+	d := decide(DefaultConfig(), toolsOf(hub()), 200_000)
 	if d.Active || d.Tokens == 0 {
 		t.Errorf("got %+v", d)
 	}
@@ -124,14 +123,14 @@ func TestBelowThresholdReturnsUnchanged(t *testing.T) {
 
 // Hermes 25.
 func TestSearchIsIdempotent(t *testing.T) {
-	b := bridge(t)
-	once := b.Assemble(core(), nil)
-	twice := b.Assemble(once, nil)
+	b := testBridge(t)
+	once := b.assemble(core(), nil)
+	twice := b.assemble(once, nil)
 	if string(toolgroups.EncodeTools(once)) != string(toolgroups.EncodeTools(twice)) {
 		t.Errorf("assembling twice gives %v", names(twice))
 	}
 	// Where the bridge is not active, what is left of it goes.
-	if diff := cmp.Diff(names(core()), names(search.StripBridgeTools(once))); diff != "" {
+	if diff := cmp.Diff(names(core()), names(stripBridgeTools(once))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -139,7 +138,7 @@ func TestSearchIsIdempotent(t *testing.T) {
 // Hermes 26.
 func TestSearchRequiresQuery(t *testing.T) {
 	for _, args := range []string{`{}`, ``, `{"query":"  "}`, `{"queries":[]}`, `{"queries":["", " "]}`, `{"query":7}`} {
-		_, fault := use(t, bridge(t), search.ToolSearch, args)
+		_, fault := use(t, testBridge(t), toolgroups.ToolSearch, args)
 		wantCode(t, fault, toolgroups.CodeMissingParameter)
 		if !strings.Contains(fault.Message, "calendar, github") {
 			t.Errorf("%s: the sources are not named: %s", args, fault.Message)
@@ -150,14 +149,14 @@ func TestSearchRequiresQuery(t *testing.T) {
 // Hermes 27.
 func TestDescribeRequiresName(t *testing.T) {
 	for _, args := range []string{`{}`, `{"name":""}`, `{"names":[" "]}`} {
-		_, fault := use(t, bridge(t), search.ToolDescribe, args)
+		_, fault := use(t, testBridge(t), toolgroups.ToolDescribe, args)
 		wantCode(t, fault, toolgroups.CodeMissingParameter)
 	}
 }
 
 // Hermes 28.
 func TestDescribeRejectsCoreTool(t *testing.T) {
-	_, fault := use(t, bridge(t), search.ToolDescribe, `{"name":"exec"}`)
+	_, fault := use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"exec"}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
 	if !strings.Contains(fault.Message, "listed directly") {
 		t.Error(fault.Message)
@@ -166,18 +165,18 @@ func TestDescribeRejectsCoreTool(t *testing.T) {
 
 // Hermes 33.
 func TestSearchThroughDispatch(t *testing.T) {
-	b := bridge(t)
+	b := testBridge(t)
 	if f := find(t, b, `{"query":"calendar event"}`); len(f.Matches) == 0 {
 		t.Errorf("got %+v", f)
 	}
-	_, fault := use(t, b, search.ToolSearch, `{"query":`)
+	_, fault := use(t, b, toolgroups.ToolSearch, `{"query":`)
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
 // Hermes 34.
 func TestCoreSurvivesManyTools(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(many("big", 400)) })
-	got := names(b.Assemble(core(), nil))
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 400)) })
+	got := names(b.assemble(core(), nil))
 	for _, want := range names(core()) {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is missing in %v", want, got)
@@ -190,25 +189,25 @@ func TestCatalogueIsScoped(t *testing.T) {
 	secret := entries("vault", "mcp:vault", tool("vault_open", "Open the vault of secrets.", ""))
 	reg := house(t, func(c *toolgroups.RegistryConfig) {
 		c.Groups = append(c.Groups, toolgroups.Group{
-			Name: "vault", Source: "mcp:vault", Role: toolgroups.RoleAdmin, Tools: search.Tools(secret),
+			Name: "vault", Source: "mcp:vault", Role: toolgroups.RoleAdmin, Tools: toolsOf(secret),
 		})
 	})
-	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleUser))
+	b := testBridge(t, func(c *bridgeConfig) {
+		c.Catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleUser))
 	})
 	f := find(t, b, `{"query":"open the vault of secrets"}`)
 	if slices.Contains(f.names(), "vault_open") || f.Others["vault"] != nil {
 		t.Errorf("got %v, %v", f.names(), f.Others)
 	}
-	admin := search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleAdmin))
-	if admin.Len() != 7 {
-		t.Errorf("an administrator sees %d tools, want 7", admin.Len())
+	admin := newCatalogue(deferrableEntries(reg, toolgroups.RoleAdmin))
+	if len(admin.entries) != 7 {
+		t.Errorf("an administrator sees %d tools, want 7", len(admin.entries))
 	}
 }
 
 // Hermes 37.
 func TestOutOfScopeRejected(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) {
+	b := testBridge(t, func(c *bridgeConfig) {
 		c.Refusal = func(name string) *toolgroups.Error {
 			if name != "vault_open" {
 				return nil
@@ -216,11 +215,11 @@ func TestOutOfScopeRejected(t *testing.T) {
 			return toolgroups.Errorf(toolgroups.CodeNotAvailable, "not in this chat")
 		}
 	})
-	_, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"vault_open","arguments":{}}`))
+	_, _, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"vault_open","arguments":{}}`))
 	wantCode(t, fault, toolgroups.CodeNotAvailable)
-	_, fault = use(t, b, search.ToolDescribe, `{"name":"vault_open"}`)
+	_, fault = use(t, b, toolgroups.ToolDescribe, `{"name":"vault_open"}`)
 	wantCode(t, fault, toolgroups.CodeNotAvailable)
-	text, fault := use(t, b, search.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`)
+	text, fault := use(t, b, toolgroups.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`)
 	if fault != nil || text != `github_star ran with {"repo":"r"}` {
 		t.Errorf("the tool in scope gave %q, %v", text, fault)
 	}
@@ -230,11 +229,11 @@ func TestOutOfScopeRejected(t *testing.T) {
 func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 	reg := house(t)
 	before := reg.Groups()
-	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = search.NewCatalogue(search.DeferrableEntries(reg, toolgroups.RoleOwner))
+	b := testBridge(t, func(c *bridgeConfig) {
+		c.Catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleOwner))
 	})
 	find(t, b, `{"query":"github"}`)
-	if _, fault := use(t, b, search.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`); fault != nil {
+	if _, fault := use(t, b, toolgroups.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`); fault != nil {
 		t.Fatal(fault)
 	}
 	for i, g := range reg.Groups() {
@@ -246,7 +245,7 @@ func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 
 // Hermes 39.
 func TestScopedNamesAreFound(t *testing.T) {
-	got := names(search.Tools(search.DeferrableEntries(house(t), toolgroups.RoleUser)))
+	got := names(toolsOf(deferrableEntries(house(t), toolgroups.RoleUser)))
 	if !slices.Contains(got, "github_create_issue") || slices.Contains(got, "exec") {
 		t.Errorf("got %v", got)
 	}

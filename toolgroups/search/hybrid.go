@@ -31,26 +31,24 @@ const (
 	batchTexts = 256
 )
 
-// Hybrid ranks by words and by embeddings. It caches the vectors of documents and queries by their
+// hybrid ranks by words and by embeddings. It caches the vectors of documents and queries by their
 // text, for all catalogues. If the embedder fails or is too slow, it ranks by words alone. It may be
 // used concurrently.
-type Hybrid struct {
+type hybrid struct {
 	embedder Embedder
 	vectors  *cache.Cache[string, []float32]
 	log      *slog.Logger
 }
 
-// NewHybrid makes a hybrid ranking. Failures of the embedder are logged.
-func NewHybrid(e Embedder, log *slog.Logger) *Hybrid { return newHybrid(e, maxVectors, log) }
-
-func newHybrid(e Embedder, vectors int, log *slog.Logger) *Hybrid {
-	return &Hybrid{embedder: e, vectors: cache.New[string, []float32](vectors), log: log}
+// newHybrid makes a hybrid ranking that caches so many vectors. Failures of the embedder are logged.
+func newHybrid(e Embedder, vectors int, log *slog.Logger) *hybrid {
+	return &hybrid{embedder: e, vectors: cache.New[string, []float32](vectors), log: log}
 }
 
-// Search ranks the documents of an index for a query by words and embeddings. A ranking by both is
+// search ranks the documents of an index for a query by words and embeddings. A ranking by both is
 // never Weak.
-func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) Ranking {
-	words := x.Search(query, max(limit, fusionDepth))
+func (h *hybrid) search(ctx context.Context, x *wordIndex, query string, limit int) ranking {
+	words := x.search(query, max(limit, fusionDepth))
 	meaning, err := h.nearestDocuments(ctx, x, query)
 	if err != nil {
 		h.log.Warn("ranking by words alone because the embedder failed", "err", err)
@@ -58,16 +56,16 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, limit int) 
 		return words
 	}
 	scores := make([]float64, len(x.docs))
-	for _, ranking := range [][]ScoredDocument{words.Hits, meaning} {
+	for _, ranking := range [][]scoredDocument{words.Hits, meaning} {
 		for i, r := range ranking[:min(len(ranking), max(limit, fusionDepth))] {
 			scores[r.Doc] += 1 / float64(fusionConstant+i)
 		}
 	}
-	return Ranking{Hits: x.promoteExact(query, x.topDocuments(scores, limit), limit), IsForeignQuery: words.IsForeignQuery}
+	return ranking{Hits: x.promoteExact(query, x.topDocuments(scores, limit), limit), IsForeignQuery: words.IsForeignQuery}
 }
 
 // nearestDocuments returns the documents whose vectors are closest to the query's, the closest first.
-func (h *Hybrid) nearestDocuments(ctx context.Context, x *Index, query string) ([]ScoredDocument, error) {
+func (h *hybrid) nearestDocuments(ctx context.Context, x *wordIndex, query string) ([]scoredDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, embedTimeout)
 	defer cancel()
 	texts := make([]string, 0, len(x.docs)+1)
@@ -87,7 +85,7 @@ func (h *Hybrid) nearestDocuments(ctx context.Context, x *Index, query string) (
 }
 
 // embed returns the vectors of texts, and computes those that are not cached.
-func (h *Hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (h *hybrid) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var missing []int
 	for i, t := range texts {

@@ -1,13 +1,12 @@
-package search_test
+package search
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"oneclaw/toolgroups/search"
 )
 
 // topics is an embedder that knows two subjects by their words.
@@ -37,16 +36,15 @@ func (e *topics) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	return out, ctx.Err()
 }
 
-func hybrid(t testing.TB, e search.Embedder, most int) *search.Hybrid {
-	t.Helper()
-	return search.NewSmallHybrid(e, most)
+func newTestHybrid(e Embedder, vectors int) *hybrid {
+	return newHybrid(e, vectors, slog.New(slog.DiscardHandler))
 }
 
 func TestHybridFindsByMeaning(t *testing.T) {
 	e := &topics{}
-	b := bridge(t, func(c *search.BridgeConfig) {
-		c.Catalogue = catalogue(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
-		c.Ranker = hybrid(t, e, 100)
+	b := testBridge(t, func(c *bridgeConfig) {
+		c.Catalogue = catalogueOf(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
+		c.Hybrid = newTestHybrid(e, 100)
 	})
 	if f := find(t, b, `{"query":"post letter"}`); len(f.Matches) == 0 || f.Matches[0].Name != "send_mail" {
 		t.Errorf("got %v", f.names())
@@ -62,7 +60,7 @@ func TestHybridFindsByMeaning(t *testing.T) {
 }
 
 func TestHybridFallsBackToWords(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.Ranker = hybrid(t, &topics{err: errors.New("down")}, 100) })
+	b := testBridge(t, func(c *bridgeConfig) { c.Hybrid = newTestHybrid(&topics{err: errors.New("down")}, 100) })
 	if f := find(t, b, `{"query":"merge pull request"}`); len(f.Matches) == 0 || f.Matches[0].Name != "github_merge_pull_request" {
 		t.Errorf("got %v", f.names())
 	}
@@ -70,10 +68,10 @@ func TestHybridFallsBackToWords(t *testing.T) {
 
 func TestHybridCacheIsBounded(t *testing.T) {
 	e := &topics{}
-	h := hybrid(t, e, 3)
-	x := search.NewIndex(documents())
+	h := newTestHybrid(e, 3)
+	x := newIndex(documents())
 	for range 3 {
-		if r := h.Search(t.Context(), x, "telescope", 5); len(r.Hits) == 0 {
+		if r := h.search(t.Context(), x, "telescope", 5); len(r.Hits) == 0 {
 			t.Fatal("nothing found")
 		}
 	}

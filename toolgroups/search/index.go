@@ -8,7 +8,7 @@ import (
 )
 
 // Weights of the ranking. They were checked on query sets that were not used for tuning; see
-// [Eval].
+// docs/tool-search.md.
 const (
 	saturation = 2   // BM25 k1
 	lengthNorm = 0.6 // BM25 b
@@ -22,8 +22,8 @@ const (
 	parameterEmbeddingWeight = 0.3
 )
 
-// Document is the searchable text of a tool.
-type Document struct {
+// document is the searchable text of a tool.
+type document struct {
 	Name        string
 	Description string
 	// Parameters are the names of the parameters.
@@ -32,9 +32,9 @@ type Document struct {
 	Source string
 }
 
-// Index ranks documents for a query. It is immutable and may be used concurrently.
-type Index struct {
-	docs       []Document
+// wordIndex ranks documents for a query. It is immutable and may be used concurrently.
+type wordIndex struct {
+	docs       []document
 	lex        lexicon
 	termIDs    map[string]int // by term
 	terms      []string       // stems, by ID
@@ -52,9 +52,9 @@ type posting struct {
 	weight float32
 }
 
-// NewIndex makes an index.
-func NewIndex(docs []Document) *Index {
-	x := &Index{docs: docs, lex: lexiconOnce(), termIDs: map[string]int{}, byName: map[string][]int{}}
+// newIndex makes an index.
+func newIndex(docs []document) *wordIndex {
+	x := &wordIndex{docs: docs, lex: lexiconOnce(), termIDs: map[string]int{}, byName: map[string][]int{}}
 	// In a larger catalogue, more tools match by meaning alone.
 	x.damping = min(1, math.Sqrt(float64(largeCatalogue)/float64(max(len(docs), 1))))
 	b := builder{index: x, runs: map[string]runTerms{}, lengths: make([]float64, len(docs))}
@@ -71,7 +71,7 @@ func NewIndex(docs []Document) *Index {
 
 // builder collects the terms of documents.
 type builder struct {
-	index       *Index
+	index       *wordIndex
 	runs        map[string]runTerms // by run of characters
 	uses        [][]termUse         // by ID of a term, ordered by document
 	lengths     []float64
@@ -91,7 +91,7 @@ type termUse struct {
 	count, embeddingWeight float32
 }
 
-func (b *builder) addDocument(doc int, d Document) {
+func (b *builder) addDocument(doc int, d document) {
 	b.addField(doc, d.Name, nameWeight, nameEmbeddingWeight)
 	b.addField(doc, d.Description, 1, textEmbeddingWeight)
 	b.addField(doc, d.Source, 1, textEmbeddingWeight)

@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"fmt"
@@ -10,12 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"oneclaw/toolgroups/search"
 )
 
-func documents() []search.Document {
-	return []search.Document{
+func documents() []document {
+	return []document{
 		{Name: "github_create_issue", Description: "Open an issue in a repository.", Parameters: []string{"repo", "title"}, Source: "github"},
 		{Name: "github_search_code", Description: "Look for code.", Parameters: []string{"query"}, Source: "github"},
 		{Name: "send_email", Description: "Write to somebody by electronic mail.", Parameters: []string{"recipient"}, Source: "gmail"},
@@ -28,9 +26,9 @@ func documents() []search.Document {
 	}
 }
 
-func first(t testing.TB, x *search.Index, docs []search.Document, query string) string {
+func first(t testing.TB, x *wordIndex, docs []document, query string) string {
 	t.Helper()
-	r := x.Search(query, 5)
+	r := x.search(query, 5)
 	if len(r.Hits) == 0 {
 		return ""
 	}
@@ -39,7 +37,7 @@ func first(t testing.TB, x *search.Index, docs []search.Document, query string) 
 
 func TestSearchFindsFirst(t *testing.T) {
 	docs := documents()
-	x := search.NewIndex(docs)
+	x := newIndex(docs)
 	for query, want := range map[string]string{
 		"create issues":                      "github_create_issue",
 		"please could you open a new issue?": "github_create_issue",
@@ -71,9 +69,9 @@ func TestSearchFindsFirst(t *testing.T) {
 }
 
 func TestSearchSaysWhenItIsWeak(t *testing.T) {
-	x := search.NewIndex(documents())
+	x := newIndex(documents())
 	for query, want := range map[string]bool{"issue": false, "the of to": true, "spredsheet": true, "file_read": false, "qqq": false, "ticket": true, "galaxies": true} {
-		if r := x.Search(query, 5); r.Weak != want {
+		if r := x.search(query, 5); r.Weak != want {
 			t.Errorf("%q: weak is %v with %d hits", query, r.Weak, len(r.Hits))
 		}
 	}
@@ -81,15 +79,15 @@ func TestSearchSaysWhenItIsWeak(t *testing.T) {
 
 // Equal scores must not come in the order of the input, which may be that of a map.
 func TestTiesAreInOrderOfNames(t *testing.T) {
-	docs := make([]search.Document, 20)
+	docs := make([]document, 20)
 	for i := range docs {
-		docs[i] = search.Document{Name: fmt.Sprintf("tool_%d", 10+i), Description: "Does the same."}
+		docs[i] = document{Name: fmt.Sprintf("tool_%d", 10+i), Description: "Does the same."}
 	}
 	want := []string{"tool_10", "tool_11", "tool_12", "tool_13"}
 	for seed := range uint64(5) {
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 		var got []string
-		for _, h := range search.NewIndex(docs).Search("same tool", 4).Hits {
+		for _, h := range newIndex(docs).search("same tool", 4).Hits {
 			got = append(got, docs[h.Doc].Name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -106,32 +104,32 @@ func TestNoEmptyAnswersAndNoGates(t *testing.T) {
 	noise := []string{"zxqj", "qqqq", "please", "to", "vvv", "12345", "Ж"}
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom(vocabulary).Draw(t, "word")
-		docs := []search.Document{{Name: "a", Description: "x " + word + " y"}, {Name: "b", Description: "unrelated"}}
+		docs := []document{{Name: "a", Description: "x " + word + " y"}, {Name: "b", Description: "unrelated"}}
 		parts := rapid.SliceOfN(rapid.SampledFrom(noise), 0, 30).Draw(t, "noise")
 		at := rapid.IntRange(0, len(parts)).Draw(t, "at")
 		query := strings.Join(slices.Insert(parts, at, word), " ")
 		limit := rapid.IntRange(1, 3).Draw(t, "limit")
-		hits := search.NewIndex(docs).Search(query, limit).Hits
+		hits := newIndex(docs).search(query, limit).Hits
 		if len(hits) == 0 || len(hits) > limit {
 			t.Fatalf("%q: %d hits with limit %d", query, len(hits), limit)
 		}
-		if !slices.IsSortedFunc(hits, func(a, b search.ScoredDocument) int { return int(b.Score*1e6) - int(a.Score*1e6) }) {
+		if !slices.IsSortedFunc(hits, func(a, b scoredDocument) int { return int(b.Score*1e6) - int(a.Score*1e6) }) {
 			t.Fatalf("%q: %v is not sorted", query, hits)
 		}
 	})
 }
 
 func TestEmptyCatalogue(t *testing.T) {
-	if r := search.NewIndex(nil).Search("anything", 5); len(r.Hits) != 0 {
+	if r := newIndex(nil).search("anything", 5); len(r.Hits) != 0 {
 		t.Errorf("got %v", r.Hits)
 	}
-	if r := search.NewIndex(documents()).Search("issue", 0); len(r.Hits) != 0 {
+	if r := newIndex(documents()).search("issue", 0); len(r.Hits) != 0 {
 		t.Errorf("limit 0 gives %v", r.Hits)
 	}
 }
 
 // synthetic makes a catalogue of n tools from made-up but pronounceable words.
-func synthetic(n int) []search.Document {
+func synthetic(n int) []document {
 	r := rand.New(rand.NewPCG(1, 2))
 	syllables := []string{"ba", "ke", "li", "mo", "nu", "pra", "ster", "tion", "ver", "wen", "xo", "yal"}
 	lexicon := make([]string, 3000)
@@ -149,9 +147,9 @@ func synthetic(n int) []search.Document {
 		}
 		return strings.Join(parts, " ")
 	}
-	docs := make([]search.Document, n)
+	docs := make([]document, n)
 	for i := range docs {
-		docs[i] = search.Document{
+		docs[i] = document{
 			Name: fmt.Sprintf("%s_%s_%d", word(), word(), i), Description: text(20),
 			Parameters: []string{word(), word(), word()}, Source: word(),
 		}
@@ -165,7 +163,7 @@ func BenchmarkSearch(b *testing.B) {
 	const several = 10
 	for _, n := range []int{154, 738, 10_000, 50_000} {
 		docs := synthetic(n)
-		x := search.NewIndex(docs)
+		x := newIndex(docs)
 		queries := make([]string, 300)
 		for i := range queries {
 			words := strings.Fields(docs[i*n/len(queries)].Description)
@@ -177,7 +175,7 @@ func BenchmarkSearch(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				at := i % len(queries)
 				begun := time.Now()
-				if len(x.Search(queries[at], 5).Hits) == 0 {
+				if len(x.search(queries[at], 5).Hits) == 0 {
 					b.Fatal("nothing found")
 				}
 				if took := time.Since(begun); best[at] == 0 || took < best[at] {
@@ -199,7 +197,7 @@ func BenchmarkNewIndex(b *testing.B) {
 		b.Run(fmt.Sprintf("tools=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				search.NewIndex(docs)
+				newIndex(docs)
 			}
 		})
 	}

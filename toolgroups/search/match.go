@@ -2,13 +2,18 @@ package search
 
 import "math"
 
-// matchedMeaning is the weight of the meaning in [Index.Match].
+// matchedMeaning is the weight of the meaning in [Match].
 const matchedMeaning = 0.5
 
-// Match returns how well each document matches a message: the share of the message's words that it has, by
-// their IDF, plus its similarity in meaning. Unlike the scores of [Index.Search], those of different messages
-// can be compared, because each is a share of the best that the message can have.
-func (x *Index) Match(message string) []float64 {
+// Match returns how well each text matches a message: the share of the message's words that it has, by
+// their IDF, plus its similarity in meaning. Unlike the scores of a search for tools, those of different
+// messages can be compared, because each is a share of the best that the message can have.
+func Match(texts []string, message string) []float64 {
+	docs := make([]document, len(texts))
+	for i, text := range texts {
+		docs[i].Description = text
+	}
+	x := newIndex(docs)
 	q := x.parse(message, false)
 	scores, best := make([]float64, len(x.docs)), 0.0
 	for _, t := range q.terms {

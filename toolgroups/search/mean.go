@@ -17,7 +17,7 @@ const (
 )
 
 // embedQuery returns the vector of a query. ok is false if none of its words has a vector.
-func (x *Index) embedQuery(q query) (v meaning.Vector, ok bool) {
+func (x *wordIndex) embedQuery(q query) (v meaning.Vector, ok bool) {
 	for _, t := range q.terms {
 		of, has := meaning.Lookup(t.stem)
 		if !has {
@@ -36,7 +36,7 @@ func (x *Index) embedQuery(q query) (v meaning.Vector, ok bool) {
 
 // addMeaningScores adds the similarity of embeddings to the scores by words. Both are standardized, so
 // that neither dominates. A document that shares no word with the query is listed from minCosine on.
-func (x *Index) addMeaningScores(scores []float64, q query) {
+func (x *wordIndex) addMeaningScores(scores []float64, q query) {
 	wanted, ok := x.embedQuery(q)
 	if !ok {
 		return

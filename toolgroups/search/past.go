@@ -9,23 +9,23 @@ import (
 
 // Bounds of fruitless searches in a turn.
 const (
-	// FruitlessAdvice is the number of searches without hits in a row after which the result advises
-	// the model to stop. FruitlessStop is the number after which searches are refused.
-	FruitlessAdvice = 3
-	FruitlessStop   = 6
-	// SameSearchStop is the number of searches for the same words after which the next is refused.
-	SameSearchStop = 3
+	// fruitlessAdvice is the number of searches without hits in a row after which the result advises
+	// the model to stop. fruitlessStop is the number after which searches are refused.
+	fruitlessAdvice = 3
+	fruitlessStop   = 6
+	// sameSearchStop is the number of searches for the same words after which the next is refused.
+	sameSearchStop = 3
 )
 
-// FruitlessStreak counts the searches without hits since the turn's last search with hits or
+// fruitlessStreak counts the searches without hits since the turn's last search with hits or
 // successful call of another tool.
-func FruitlessStreak(turn []toolgroups.PastCall) int {
+func fruitlessStreak(turn []toolgroups.PastCall) int {
 	n := 0
 	for _, p := range turn {
 		switch {
-		case p.Tool != ToolSearch && p.OK:
+		case p.Tool != toolgroups.ToolSearch && p.OK:
 			n = 0
-		case p.Tool != ToolSearch, !p.OK:
+		case p.Tool != toolgroups.ToolSearch, !p.OK:
 		case hasNoHit(p.Result):
 			n++
 		default:
@@ -39,7 +39,7 @@ func FruitlessStreak(turn []toolgroups.PastCall) int {
 func countRepeats(turn []toolgroups.PastCall, texts []string) int {
 	n := 0
 	for _, p := range turn {
-		if p.Tool == ToolSearch && p.OK {
+		if p.Tool == toolgroups.ToolSearch && p.OK {
 			if w, fault := parseSearchInput(json.RawMessage(p.Arguments)); fault == nil && slices.Equal(w.queries, texts) {
 				n++
 			}

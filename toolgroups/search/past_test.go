@@ -1,11 +1,10 @@
-package search_test
+package search
 
 import (
 	"strings"
 	"testing"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // turn runs searches one after another, as a model would, each with the past of
@@ -13,9 +12,9 @@ import (
 func turn(t testing.TB, queries ...string) (past []toolgroups.PastCall, last string, refused bool) {
 	t.Helper()
 	for _, q := range queries {
-		b := bridge(t, func(c *search.BridgeConfig) { c.PastCalls = past })
-		text, fault := use(t, b, search.ToolSearch, `{"query":"`+q+`"}`)
-		p := toolgroups.PastCall{Tool: search.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
+		b := testBridge(t, func(c *bridgeConfig) { c.PastCalls = past })
+		text, fault := use(t, b, toolgroups.ToolSearch, `{"query":"`+q+`"}`)
+		p := toolgroups.PastCall{Tool: toolgroups.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
 		if fault != nil {
 			wantCode(t, fault, toolgroups.CodeSearchExhausted)
 			p.Result = fault.Message
@@ -31,7 +30,7 @@ func TestFruitlessSearchesAreToldToStop(t *testing.T) {
 		t.Errorf("told to stop after two: %s", second)
 	}
 	past, third, _ := turn(t, "zzz", "yyy", "xxx")
-	if !strings.Contains(third, "Stop searching") || search.FruitlessStreak(past) != 3 {
+	if !strings.Contains(third, "Stop searching") || fruitlessStreak(past) != 3 {
 		t.Errorf("not told to stop after three: %s", third)
 	}
 	_, seventh, refused := turn(t, "zzz", "yyy", "xxx", "www", "vvv", "uuu", "ttt")
@@ -42,15 +41,15 @@ func TestFruitlessSearchesAreToldToStop(t *testing.T) {
 
 func TestFruitlessCountBeginsAnew(t *testing.T) {
 	past, _, _ := turn(t, "zzz", "yyy", "github", "xxx")
-	if n := search.FruitlessStreak(past); n != 1 {
+	if n := fruitlessStreak(past); n != 1 {
 		t.Errorf("after a hit and a miss the count is %d", n)
 	}
-	past = append(past, toolgroups.PastCall{Tool: search.ToolCall, OK: true})
-	if n := search.FruitlessStreak(past); n != 0 {
+	past = append(past, toolgroups.PastCall{Tool: toolgroups.ToolCall, OK: true})
+	if n := fruitlessStreak(past); n != 0 {
 		t.Errorf("after a call the count is %d", n)
 	}
-	past = append(past, toolgroups.PastCall{Tool: search.ToolSearch, Result: "Too many", OK: false})
-	if n := search.FruitlessStreak(past); n != 0 {
+	past = append(past, toolgroups.PastCall{Tool: toolgroups.ToolSearch, Result: "Too many", OK: false})
+	if n := fruitlessStreak(past); n != 0 {
 		t.Errorf("an error counts: %d", n)
 	}
 }
@@ -67,13 +66,13 @@ func TestSameSearchIsStopped(t *testing.T) {
 }
 
 func TestFruitlessBatch(t *testing.T) {
-	b := bridge(t)
+	b := testBridge(t)
 	var past []toolgroups.PastCall
 	for _, args := range []string{`{"queries":["zzz","yyy"]}`, `{"queries":["zzz","github"]}`} {
-		text, fault := use(t, b, search.ToolSearch, args)
-		past = append(past, toolgroups.PastCall{Tool: search.ToolSearch, Arguments: args, Result: text, OK: fault == nil})
+		text, fault := use(t, b, toolgroups.ToolSearch, args)
+		past = append(past, toolgroups.PastCall{Tool: toolgroups.ToolSearch, Arguments: args, Result: text, OK: fault == nil})
 	}
-	if search.FruitlessStreak(past[:1]) != 1 || search.FruitlessStreak(past) != 0 {
-		t.Errorf("counted %d, then %d", search.FruitlessStreak(past[:1]), search.FruitlessStreak(past))
+	if fruitlessStreak(past[:1]) != 1 || fruitlessStreak(past) != 0 {
+		t.Errorf("counted %d, then %d", fruitlessStreak(past[:1]), fruitlessStreak(past))
 	}
 }

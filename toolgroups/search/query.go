@@ -32,7 +32,7 @@ const (
 
 // query collects the words of a query; each counts once, with its best weight.
 type query struct {
-	index  *Index
+	index  *wordIndex
 	terms  []term
 	byStem map[string]int // indexes in terms
 	// hasKnownWord is true if a document has one of the words exactly.
@@ -53,7 +53,7 @@ type match struct {
 }
 
 // parse parses a query. Stop words are ignored unless common is true.
-func (x *Index) parse(text string, common bool) query {
+func (x *wordIndex) parse(text string, common bool) query {
 	q := query{index: x, byStem: map[string]int{}}
 	prev := ""
 	for _, w := range splitWords(text) {
@@ -154,7 +154,7 @@ func (q *query) raiseWeight(i int, worth float64) {
 
 // similarTerms returns the IDs of at most maxSimilar terms that an unknown word may mean: another form,
 // a longer word, or else one that differs by a typing error.
-func (x *Index) similarTerms(term string) []int {
+func (x *wordIndex) similarTerms(term string) []int {
 	first, _ := utf8.DecodeRuneInString(term)
 	n := utf8.RuneCountInString(term)
 	if isScriptWithoutSpaces(first) && n > 1 || !isScriptWithoutSpaces(first) && n < minSimilar {

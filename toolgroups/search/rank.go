@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -13,18 +12,18 @@ import (
 // allWordsBonus is the bonus for a tool that matches all words of a query.
 const allWordsBonus = 0.3
 
-// ScoredDocument is a document with its score.
-type ScoredDocument struct {
-	// Doc is the index of the document in the input of [NewIndex].
+// scoredDocument is a document with its score.
+type scoredDocument struct {
+	// Doc is the index of the document in the input of [newIndex].
 	Doc   int
 	Score float64
 }
 
-// Ranking is the result of a query.
-type Ranking struct {
+// ranking is the result of a query.
+type ranking struct {
 	// Hits are the best first: those whose name is the query, those whose name contains a query that
 	// looks like a name, and then the others by score and name.
-	Hits []ScoredDocument
+	Hits []scoredDocument
 	// IsForeignQuery is set if the query is not English.
 	IsForeignQuery bool
 	// Weak is set if no meaningful word of the query was found exactly: the hits share a part of a
@@ -32,28 +31,14 @@ type Ranking struct {
 	Weak bool
 }
 
-// Ranker ranks tools for a query.
-type Ranker interface {
-	// Search ranks the documents of an index for a query, at most limit of them.
-	Search(ctx context.Context, x *Index, query string, limit int) Ranking
-}
-
-// WordRanker ranks with [Index.Search], without an embedder.
-type WordRanker struct{}
-
-// Search implements [Ranker] by [Index.Search].
-func (WordRanker) Search(_ context.Context, x *Index, query string, limit int) Ranking {
-	return x.Search(query, limit)
-}
-
-// Search ranks the documents for a query, at most limit of them. A document whose name is the
+// search ranks the documents for a query, at most limit of them. A document whose name is the
 // query comes first. Sharing one word with the query is enough to be found.
-func (x *Index) Search(query string, limit int) Ranking {
+func (x *wordIndex) search(query string, limit int) ranking {
 	if limit <= 0 {
-		return Ranking{}
+		return ranking{}
 	}
 	q := x.parse(query, false)
-	var hits []ScoredDocument
+	var hits []scoredDocument
 	if len(q.matchedTerms()) == 0 {
 		hits = x.matchNames(query, limit)
 	}
@@ -66,11 +51,11 @@ func (x *Index) Search(query string, limit int) Ranking {
 		hits = x.rank(q, limit)
 	}
 	hits = x.promoteExact(query, hits, limit)
-	return Ranking{Hits: hits, Weak: !q.hasKnownWord && len(hits) > 0, IsForeignQuery: x.lex.isForeign(query)}
+	return ranking{Hits: hits, Weak: !q.hasKnownWord && len(hits) > 0, IsForeignQuery: x.lex.isForeign(query)}
 }
 
 // rank scores the documents by words and meaning.
-func (x *Index) rank(q query, limit int) []ScoredDocument {
+func (x *wordIndex) rank(q query, limit int) []scoredDocument {
 	scores := x.score(q.matchedTerms())
 	x.addMeaningScores(scores, q)
 	return x.topDocuments(scores, limit)
@@ -78,7 +63,7 @@ func (x *Index) rank(q query, limit int) []ScoredDocument {
 
 // score sums the weights of a query's words in each document. If several terms match a word, the
 // best counts.
-func (x *Index) score(terms []term) []float64 {
+func (x *wordIndex) score(terms []term) []float64 {
 	scores := make([]float64, len(x.docs))
 	hits := make([]float64, len(x.docs))
 	word := make([]float32, len(x.docs)) // weight of one word
@@ -106,26 +91,26 @@ func (x *Index) score(terms []term) []float64 {
 }
 
 // topDocuments returns the n documents with the highest scores above zero.
-func (x *Index) topDocuments(scores []float64, n int) []ScoredDocument {
-	out := make([]ScoredDocument, 0, min(n, len(scores))+1)
+func (x *wordIndex) topDocuments(scores []float64, n int) []scoredDocument {
+	out := make([]scoredDocument, 0, min(n, len(scores))+1)
 	for d, s := range scores {
-		if s <= 0 || len(out) == n && x.compare(ScoredDocument{d, s}, out[n-1]) >= 0 {
+		if s <= 0 || len(out) == n && x.compare(scoredDocument{d, s}, out[n-1]) >= 0 {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(out, ScoredDocument{d, s}, x.compare)
-		out = slices.Insert(out, at, ScoredDocument{d, s})
+		at, _ := slices.BinarySearchFunc(out, scoredDocument{d, s}, x.compare)
+		out = slices.Insert(out, at, scoredDocument{d, s})
 		out = out[:min(len(out), n)]
 	}
 	return out
 }
 
-func (x *Index) compare(a, b ScoredDocument) int {
+func (x *wordIndex) compare(a, b scoredDocument) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(x.docs[a.Doc].Name, x.docs[b.Doc].Name),
 		cmp.Compare(a.Doc, b.Doc))
 }
 
 // matchNames returns the documents whose names contain the query, ignoring case and separators.
-func (x *Index) matchNames(query string, limit int) []ScoredDocument {
+func (x *wordIndex) matchNames(query string, limit int) []scoredDocument {
 	scores := make([]float64, len(x.docs))
 	piece := lettersAndDigits(query)
 	if utf8.RuneCountInString(piece) < 2 {
@@ -141,11 +126,11 @@ func (x *Index) matchNames(query string, limit int) []ScoredDocument {
 
 // promoteExact moves documents whose name is the query to the front of hits. If the query looks like
 // a name, documents whose name contains it follow.
-func (x *Index) promoteExact(query string, hits []ScoredDocument, limit int) []ScoredDocument {
+func (x *wordIndex) promoteExact(query string, hits []scoredDocument, limit int) []scoredDocument {
 	query = strings.TrimSpace(query)
-	var front []ScoredDocument
+	var front []scoredDocument
 	for _, d := range x.byName[strings.ToLower(query)] {
-		front = append(front, ScoredDocument{Doc: d, Score: math.Inf(1)})
+		front = append(front, scoredDocument{Doc: d, Score: math.Inf(1)})
 	}
 	slices.SortFunc(front, x.compare)
 	if strings.ContainsAny(query, "_-.:/") && !strings.ContainsFunc(query, unicode.IsSpace) {
@@ -154,9 +139,9 @@ func (x *Index) promoteExact(query string, hits []ScoredDocument, limit int) []S
 	if len(front) == 0 {
 		return hits
 	}
-	var out []ScoredDocument
+	var out []scoredDocument
 	for _, h := range append(front, hits...) {
-		if len(out) < limit && !slices.ContainsFunc(out, func(o ScoredDocument) bool { return o.Doc == h.Doc }) {
+		if len(out) < limit && !slices.ContainsFunc(out, func(o scoredDocument) bool { return o.Doc == h.Doc }) {
 			out = append(out, h)
 		}
 	}

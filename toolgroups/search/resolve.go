@@ -10,19 +10,19 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Resolve unwraps a call of [ToolCall] once: it returns the tool that actually runs and its
+// resolve unwraps a call of [toolgroups.ToolCall] once: it returns the tool that actually runs and its
 // input. Other calls are returned unchanged. It accepts the arguments as an object, as a JSON
 // string, blank, null, or flattened beside the name, and a list "calls" with one entry. Unless the
-// tool checks its arguments itself, Resolve checks them against its schema. If it returns an error,
+// tool checks its arguments itself, resolve checks them against its schema. If it returns an error,
 // nothing was run, and tool is the intended tool, if known.
 //
-// Resolve does not authorize the call: the caller looks the tool up, asks for approval and logs as
+// resolve does not authorize the call: the caller looks the tool up, asks for approval and logs as
 // for a direct call.
-func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *toolgroups.Error) {
-	if name != ToolCall {
+func (b *bridge) resolve(name string, arguments json.RawMessage) (tool string, input json.RawMessage, fault *toolgroups.Error) {
+	if name != toolgroups.ToolCall {
 		return name, arguments, nil
 	}
-	outer, fault := parseArguments(ToolCall, arguments)
+	outer, fault := parseArguments(toolgroups.ToolCall, arguments)
 	if fault != nil {
 		return "", nil, fault
 	}
@@ -33,7 +33,7 @@ func (b *Bridge) Resolve(name string, arguments json.RawMessage) (tool string, i
 	if fault != nil {
 		return "", nil, fault
 	}
-	entry, ok := b.cfg.Catalogue.Lookup(target)
+	entry, ok := b.cfg.Catalogue.lookup(target)
 	if !ok {
 		fault := b.unknownError(target)
 		if fault.Code == toolgroups.CodeNotFound {
@@ -67,7 +67,7 @@ func parseArguments(tool string, raw json.RawMessage) (fields, *toolgroups.Error
 	}
 	if err != nil {
 		example := map[string]string{
-			ToolSearch: `{"query": "..."}`, ToolDescribe: `{"name": "..."}`, ToolCall: `{"name": "...", "arguments": {...}}`,
+			toolgroups.ToolSearch: `{"query": "..."}`, toolgroups.ToolDescribe: `{"name": "..."}`, toolgroups.ToolCall: `{"name": "...", "arguments": {...}}`,
 		}[tool]
 		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.",
 			tool, errorText(raw, err), example)
@@ -99,7 +99,7 @@ func unwrapCalls(outer fields) (fields, *toolgroups.Error) {
 		calls = []json.RawMessage{raw}
 	}
 	if len(calls) == 1 {
-		return parseArguments(ToolCall, calls[0])
+		return parseArguments(toolgroups.ToolCall, calls[0])
 	}
 	const echo = 1000
 	first := ""
@@ -107,11 +107,11 @@ func unwrapCalls(outer fields) (fields, *toolgroups.Error) {
 		first = " Start with: " + clipLine(string(calls[0]), echo)
 	}
 	return nil, toolgroups.Errorf(toolgroups.CodeInvalid,
-		"Not run: %s runs one tool per call, not %d. Make several calls of it side by side.%s", ToolCall, len(calls), first)
+		"Not run: %s runs one tool per call, not %d. Make several calls of it side by side.%s", toolgroups.ToolCall, len(calls), first)
 }
 
 // takeToolName returns the name of the tool, and removes it from outer unless its key is "name".
-func (b *Bridge) takeToolName(outer fields) (string, *toolgroups.Error) {
+func (b *bridge) takeToolName(outer fields) (string, *toolgroups.Error) {
 	for _, key := range []string{"name", "tool_name", "tool"} {
 		var name string
 		if json.Unmarshal(outer[key], &name) == nil && strings.TrimSpace(name) != "" {
@@ -122,7 +122,7 @@ func (b *Bridge) takeToolName(outer fields) (string, *toolgroups.Error) {
 		}
 	}
 	return "", toolgroups.Errorf(toolgroups.CodeMissingParameter,
-		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", ToolCall, b.finderName())
+		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", toolgroups.ToolCall, b.finderName())
 }
 
 // innerArguments returns the arguments of the tool, whether nested or beside its name.

@@ -1,4 +1,4 @@
-package search_test
+package search
 
 import (
 	"encoding/json"
@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"oneclaw/toolgroups"
-	"oneclaw/toolgroups/search"
 )
 
 // resolve unwraps a bridge call.
 func resolve(t testing.TB, args string) (string, json.RawMessage, *toolgroups.Error) {
 	t.Helper()
-	return bridge(t).Resolve(search.ToolCall, json.RawMessage(args))
+	return testBridge(t).resolve(toolgroups.ToolCall, json.RawMessage(args))
 }
 
 // Hermes 29.
@@ -52,7 +51,7 @@ func TestBadJSON(t *testing.T) {
 
 // Hermes 32.
 func TestToolCallDoesNotCallItself(t *testing.T) {
-	for _, name := range []string{search.ToolCall, search.ToolSearch, search.ToolDescribe} {
+	for _, name := range []string{toolgroups.ToolCall, toolgroups.ToolSearch, toolgroups.ToolDescribe} {
 		_, _, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
 		wantCode(t, fault, toolgroups.CodeBridge)
 		if !strings.Contains(fault.Message, "itself a bridge tool") {
@@ -152,26 +151,26 @@ func TestInvalidArgumentsEchoTheSchema(t *testing.T) {
 
 func TestResolveFailsOpenOnABadSchema(t *testing.T) {
 	odd := toolgroups.Tool{Name: "odd", Parameters: json.RawMessage(`{"type":`), Run: hub()[0].Tool.Run}
-	b := bridge(t, func(c *search.BridgeConfig) { c.Catalogue = catalogue(entries("odd", "mcp:odd", odd)) })
-	_, input, fault := b.Resolve(search.ToolCall, []byte(`{"name":"odd","arguments":{"a":1}}`))
+	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(entries("odd", "mcp:odd", odd)) })
+	_, input, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"odd","arguments":{"a":1}}`))
 	if fault != nil || string(input) != `{"a":1}` {
 		t.Errorf("got %s, %v", input, fault)
 	}
-	if _, fault := use(t, b, search.ToolDescribe, `{"name":"odd"}`); fault != nil {
+	if _, fault := use(t, b, toolgroups.ToolDescribe, `{"name":"odd"}`); fault != nil {
 		t.Error(fault)
 	}
 }
 
 func TestResolveLeavesOtherCallsAlone(t *testing.T) {
-	tool, input, fault := bridge(t).Resolve("exec", []byte(`not json`))
+	tool, input, fault := testBridge(t).resolve("exec", []byte(`not json`))
 	if fault != nil || tool != "exec" || string(input) != "not json" {
 		t.Errorf("got %s %s, %v", tool, input, fault)
 	}
 }
 
 func TestResolveALoadedToolEitherWay(t *testing.T) {
-	b := bridge(t, func(c *search.BridgeConfig) { c.DirectTools = append(c.DirectTools, "github_star") })
-	if _, _, fault := b.Resolve(search.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
+	b := testBridge(t, func(c *bridgeConfig) { c.DirectTools = append(c.DirectTools, "github_star") })
+	if _, _, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
 		t.Error(fault)
 	}
 	f := find(t, b, `{"query":"github_star"}`)
@@ -188,9 +187,9 @@ func FuzzResolve(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	b := bridge(f)
+	b := testBridge(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		tool, input, fault := b.Resolve(search.ToolCall, raw)
+		tool, input, fault := b.resolve(toolgroups.ToolCall, raw)
 		if fault != nil {
 			if fault.Code == "" || fault.Message == "" {
 				t.Errorf("an error without words: %+v", fault)
@@ -208,7 +207,7 @@ func FuzzResolve(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, again, fault := b.Resolve(search.ToolCall, wrapped)
+		_, again, fault := b.resolve(toolgroups.ToolCall, wrapped)
 		if fault != nil || string(again) != string(input) {
 			t.Errorf("%q: resolved %s, then %s, %v", raw, input, again, fault)
 		}

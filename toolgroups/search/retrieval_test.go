@@ -1,7 +1,6 @@
-package search_test
+package search
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"oneclaw/toolgroups/search"
 )
 
 // Variables of [TestRetrievalSets]: files of tools and queries, separated by commas, and which half of the
@@ -55,18 +52,21 @@ type retrieval struct {
 	Hinted float64 `json:"hinted"`
 }
 
+// rankFunc ranks the documents of an index for a query.
+type rankFunc func(x *wordIndex, query string, limit int) ranking
+
 // measureRetrieval measures a ranking on a set: the half of the queries in a language, or in all if lang is empty.
-func measureRetrieval(ctx context.Context, ranker search.Ranker, set retrievalSet, half, lang string) (retrieval, error) {
-	docs := make([]search.Document, len(set.Tools))
+func measureRetrieval(rank rankFunc, set retrievalSet, half, lang string) (retrieval, error) {
+	docs := make([]document, len(set.Tools))
 	for i, t := range set.Tools {
-		docs[i] = search.Document{Name: t.Name, Description: t.Desc, Parameters: t.Params, Source: t.Source}
+		docs[i] = document{Name: t.Name, Description: t.Desc, Parameters: t.Params, Source: t.Source}
 	}
-	index, r := search.NewIndex(docs), retrieval{Half: half, Tools: len(docs)}
+	index, r := newIndex(docs), retrieval{Half: half, Tools: len(docs)}
 	for _, q := range set.Queries {
 		if !inHalf(half, q.Query) || len(q.Gold) == 0 || lang != "" && q.Lang != lang {
 			continue
 		}
-		found := ranker.Search(ctx, index, q.Query, 10)
+		found := rank(index, q.Query, 10)
 		var names []string
 		for _, h := range found.Hits {
 			names = append(names, set.Tools[h.Doc].Name)
@@ -148,7 +148,7 @@ func TestRetrievalSets(t *testing.T) {
 		t.Fatalf("%s is %q, not all, tuned or held", halfVariable, half)
 	}
 	for file := range strings.SplitSeq(files, ",") {
-		r, err := measureRetrieval(t.Context(), search.WordRanker{}, readSet(t, file), half, "")
+		r, err := measureRetrieval((*wordIndex).search, readSet(t, file), half, "")
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
@@ -180,7 +180,7 @@ func setOf(t *testing.T, text string) (set retrievalSet) {
 }
 
 func TestRetrievalIsMeasured(t *testing.T) {
-	r, err := measureRetrieval(t.Context(), search.WordRanker{}, setOf(t, smallSet), "all", "")
+	r, err := measureRetrieval((*wordIndex).search, setOf(t, smallSet), "all", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestRetrievalIsMeasured(t *testing.T) {
 	}
 	queries := 0
 	for _, half := range []string{"tuned", "held"} {
-		if r, err := measureRetrieval(t.Context(), search.WordRanker{}, setOf(t, smallSet), half, ""); err == nil {
+		if r, err := measureRetrieval((*wordIndex).search, setOf(t, smallSet), half, ""); err == nil {
 			queries += r.Queries
 		}
 	}
@@ -207,10 +207,13 @@ func TestRetrievalIsMeasured(t *testing.T) {
 func TestRankingByMeaningFindsOtherWords(t *testing.T) {
 	const file = `{"tools":[{"name":"send","desc":"A letter to somebody."},{"name":"look","desc":"The sky above."}],
 		"queries":[{"q":"telescope","gold":["look"]}]}`
-	for want, ranker := range map[float64]search.Ranker{0: search.WordRanker{}, 1: hybrid(t, &topics{}, 100)} {
-		r, err := measureRetrieval(t.Context(), ranker, setOf(t, file), "all", "")
+	byMeaning := func(x *wordIndex, query string, limit int) ranking {
+		return newTestHybrid(&topics{}, 100).search(t.Context(), x, query, limit)
+	}
+	for want, rank := range map[float64]rankFunc{0: (*wordIndex).search, 1: byMeaning} {
+		r, err := measureRetrieval(rank, setOf(t, file), "all", "")
 		if err != nil || r.RecallAt1 != want {
-			t.Errorf("%T: %+v, %v, want %v", ranker, r, err, want)
+			t.Errorf("%+v, %v, want %v", r, err, want)
 		}
 	}
 }
@@ -229,7 +232,7 @@ func TestRetrievalInFiveLanguages(t *testing.T) {
 		t.Errorf("languages %q", languages)
 	}
 	for _, lang := range languages {
-		r, err := measureRetrieval(t.Context(), search.WordRanker{}, set, "all", lang)
+		r, err := measureRetrieval((*wordIndex).search, set, "all", lang)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,8 +80,7 @@ func Thought(seq int) string { return fmt.Sprintf("thought %d of Claude", seq) }
 // directCaller marks a tool call that the model made itself.
 var directCaller = map[string]string{"type": "direct"}
 
-// writeReply streams a reply. A call of a deferred tool that was not found before is preceded by a
-// search for the tool.
+// writeReply streams a reply.
 func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, req *Request, d *messagesRequest, reply openai.Reply) {
 	var blocks []map[string]any
 	if s.cfg.AlwaysThink || d.Thinking != nil && d.Thinking.Type != "disabled" {
@@ -92,18 +91,6 @@ func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, req *Request
 		blocks = append(blocks, map[string]any{"type": "text", "text": reply.Text})
 	}
 	for i, c := range reply.Calls {
-		if !hasTool(req.Tools, c.Name) && hasTool(req.Deferred, c.Name) {
-			id := fmt.Sprintf("srvtoolu_%d_%d", req.Seq, i)
-			var refs []any
-			for _, name := range s.cfg.FindTools(strings.ReplaceAll(c.Name, "_", " "), req.Deferred) {
-				refs = append(refs, map[string]any{"type": "tool_reference", "tool_name": name})
-			}
-			blocks = append(blocks,
-				map[string]any{"type": "server_tool_use", "id": id, "name": "tool_search_tool_bm25", "input": map[string]any{"query": c.Name}, "caller": directCaller},
-				map[string]any{"type": "tool_search_tool_result", "tool_use_id": id, "content": map[string]any{
-					"type": "tool_search_tool_search_result", "tool_references": refs,
-				}})
-		}
 		id := c.ID
 		if id == "" {
 			id = fmt.Sprintf("toolu_%d_%d", req.Seq, i)
@@ -122,15 +109,6 @@ func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, req *Request
 		st.remaining = reply.Deltas
 	}
 	st.writeAll(req, blocks, stop, reply)
-}
-
-func hasTool(tools []openai.Tool, name string) bool {
-	for _, t := range tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // stream writes one reply as events (build-with-claude/streaming).

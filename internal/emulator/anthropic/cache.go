@@ -74,20 +74,14 @@ type cacheEntry struct {
 	lifetime time.Duration
 }
 
-// promptBlocks returns the blocks of a prompt in the order of the cache. It leaves out deferred tools,
-// and counts the definition of a found tool in the block that found it.
+// promptBlocks returns the blocks of a prompt in the order of the cache.
 func (d *messagesRequest) promptBlocks() (all []promptBlock) {
 	put := func(marked *cacheControl, tool bool, raw json.RawMessage, more int) {
 		text := withoutCacheControl(raw)
 		all = append(all, promptBlock{marked: marked != nil, tool: tool, hour: marked != nil && marked.TTL == "1h", tokens: (len(text)+bytesPerToken-1)/bytesPerToken + more, bytes: text})
 	}
-	definitions := map[string]int{}
 	for _, t := range d.Tools {
 		raw, _ := json.Marshal(t) // decoded values can always be encoded
-		if t.DeferLoading {
-			definitions[t.Name] = len(raw) / bytesPerToken
-			continue
-		}
 		put(t.CacheControl, true, raw, 0)
 	}
 	for _, b := range d.system {
@@ -99,34 +93,10 @@ func (d *messagesRequest) promptBlocks() (all []promptBlock) {
 			if b.Type == "image" {
 				more, raw = pictureTokens, json.RawMessage(hash(string(raw)))
 			}
-			for _, name := range b.toolReferences() {
-				more += definitions[name]
-			}
 			put(b.CacheControl, false, json.RawMessage(m.Role+string(raw)), more)
 		}
 	}
 	return all
-}
-
-// toolReferences returns the names of the tools that a block adds to the conversation.
-func (b *block) toolReferences() (names []string) {
-	for _, p := range b.parts {
-		if p.Type == "tool_reference" {
-			names = append(names, p.ToolName)
-		}
-	}
-	if b.Type == "tool_search_tool_result" {
-		var found struct {
-			References []struct {
-				ToolName string `json:"tool_name"`
-			} `json:"tool_references"`
-		}
-		_ = json.Unmarshal(b.Content, &found) // a failed search has none
-		for _, r := range found.References {
-			names = append(names, r.ToolName)
-		}
-	}
-	return names
 }
 
 var cacheControlPattern = regexp.MustCompile(`,?"cache_control":(\{[^}]*\}|null)`)
@@ -188,7 +158,6 @@ func (s *Server) measure(d *messagesRequest) (Usage, *openai.Error) {
 // fillRequest fills in the request that the responder receives, in the form of OpenAI's requests.
 func (d *messagesRequest) fillRequest(req *Request) {
 	req.Model, req.Stream, req.HasKey = d.Model, d.Stream, true
-	found := map[string]bool{}
 	if len(d.system) > 0 {
 		req.Messages = append(req.Messages, openai.Message{Role: "system", Content: joinTexts(d.system)})
 	}
@@ -197,10 +166,6 @@ func (d *messagesRequest) fillRequest(req *Request) {
 		said.Role = m.Role
 		var content []string
 		for _, b := range m.blocks {
-			names := b.toolReferences()
-			for _, name := range names {
-				found[name] = true
-			}
 			switch b.Type {
 			case "text":
 				content = append(content, b.Text)
@@ -209,29 +174,17 @@ func (d *messagesRequest) fillRequest(req *Request) {
 			case "tool_use":
 				said.ToolCalls = append(said.ToolCalls, openai.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 			case "tool_result":
-				text := strings.Join(append([]string{joinTexts(b.parts)}, names...), "\n- ")
-				req.Messages = append(req.Messages, openai.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: text})
+				req.Messages = append(req.Messages, openai.Message{Role: "tool", ToolCallID: b.ToolUseID, Content: joinTexts(b.parts)})
 			}
 		}
 		if said.Content = strings.Join(content, "\n"); said.Content != "" || len(said.ToolCalls) > 0 || len(said.Pictures) > 0 {
 			req.Messages = append(req.Messages, said)
 		}
 	}
-	d.fillTools(req, found)
-	req.MessagesJSON = req.Body
-}
-
-// fillTools fills in the tools that the model can call, and all deferred tools.
-func (d *messagesRequest) fillTools(req *Request, found map[string]bool) {
 	for _, t := range d.Tools {
-		shown := openai.Tool{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
-		if t.DeferLoading {
-			req.Deferred = append(req.Deferred, shown)
-		}
-		if t.Type == "" && (!t.DeferLoading || found[t.Name]) {
-			req.Tools = append(req.Tools, shown)
-		}
+		req.Tools = append(req.Tools, openai.Tool{Name: t.Name, Description: t.Description, Parameters: t.InputSchema})
 	}
+	req.MessagesJSON = req.Body
 }
 
 func joinTexts(blocks []block) string {

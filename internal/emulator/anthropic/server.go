@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,8 +52,6 @@ type Config struct {
 	// BindSignatures makes the signature of a thought valid only after the same prefix, as with Opus 5.5
 	// and Fable 5.1 (whats-new-opus-5-5).
 	BindSignatures bool
-	// FindTools searches for deferred tools. Nil searches their names for the words of the query.
-	FindTools func(query string, deferred []openai.Tool) []string
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 	// Logger gets one line per request at level Debug. Nil means no log.
@@ -84,9 +81,6 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.FindTools == nil {
-		cfg.FindTools = findByName
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -111,8 +105,6 @@ type Request struct {
 	// Header has the headers without the key; Body the whole body.
 	Header http.Header
 	Body   json.RawMessage
-	// Deferred are the tools that the model can find by a search.
-	Deferred []openai.Tool
 	// Usage is the usage of the prompt.
 	Usage Usage
 }
@@ -225,18 +217,3 @@ func writeError(w http.ResponseWriter, e *openai.Error) {
 	}
 	wire.WriteJSON(w, e.Status, "application/json", errorBody(e))
 }
-
-// findByName searches the names of deferred tools for the words of a query.
-func findByName(query string, deferred []openai.Tool) (names []string) {
-	for word := range strings.FieldsSeq(strings.ToLower(query)) {
-		for _, t := range deferred {
-			if strings.Contains(t.Name, word) && !slices.Contains(names, t.Name) && len(names) < maxFound {
-				names = append(names, t.Name)
-			}
-		}
-	}
-	return names
-}
-
-// maxFound bounds the tools that a search finds (tool-search-tool).
-const maxFound = 5

@@ -81,8 +81,6 @@ func TestRefusals(t *testing.T) {
 		"a temperature":         {with(`"temperature":0.5`), "deprecated"},
 		"no such effort":        {with(`"output_config":{"effort":"minimal"}`), "output_config.effort"},
 		"a name twice":          {with(`"tools":[` + tool("a", "") + "," + tool("a", "") + "]"), "unique"},
-		"all tools deferred":    {with(`"tools":[` + tool("a", `,"defer_loading":true`) + "]"), "at least one"},
-		"a deferred mark":       {with(`"tools":[` + tool("a", "") + "," + tool("b", `,"defer_loading":true,`+mark) + "]"), "cannot have both"},
 		"a result without call": {said("Be kind.", `{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}`), "tool_use"},
 	} {
 		status, answer := post(c.body)

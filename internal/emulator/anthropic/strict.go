@@ -40,7 +40,6 @@ type tool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"input_schema"`
-	DeferLoading bool            `json:"defer_loading"`
 	CacheControl *cacheControl   `json:"cache_control"`
 }
 
@@ -72,7 +71,6 @@ type block struct {
 		MediaType string `json:"media_type"`
 		Data      string `json:"data"`
 	} `json:"source"`
-	ToolName     string        `json:"tool_name"`
 	CacheControl *cacheControl `json:"cache_control"`
 
 	raw   json.RawMessage
@@ -169,36 +167,20 @@ func (d *messagesRequest) checkThinkingKind() *openai.Error {
 }
 
 func (d *messagesRequest) checkTools() *openai.Error {
-	seen, deferred := map[string]bool{}, 0
+	seen := map[string]bool{}
 	for i, t := range d.Tools {
-		server := t.Type != "" && t.Type != "custom"
 		switch {
-		case server && t.Type != "tool_search_tool_bm25_20251119" && t.Type != "tool_search_tool_regex_20251119":
+		case t.Type != "" && t.Type != "custom":
 			return invalidRequest("tools.%d: Input tag '%s' found using 'type' does not match any of the expected tags", i, t.Type)
 		case !toolNamePattern.MatchString(t.Name):
 			return invalidRequest("tools.%d.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", i)
 		case seen[t.Name]:
 			return invalidRequest("tools: Tool names must be unique.")
-		case t.DeferLoading && t.CacheControl != nil:
-			return invalidRequest("Tool '%s' cannot have both defer_loading=true and cache_control set. Tools with defer_loading cannot use prompt caching.", t.Name)
 		}
 		seen[t.Name] = true
-		if t.DeferLoading {
-			deferred++
-		}
-		if refused := t.checkSchema(i); !server && refused != nil {
+		if refused := t.checkSchema(i); refused != nil {
 			return refused
 		}
-	}
-	return d.checkDeferred(deferred)
-}
-
-func (d *messagesRequest) checkDeferred(deferred int) *openai.Error {
-	if deferred > 0 && deferred == len(d.Tools) {
-		return invalidRequest("At least one tool must have defer_loading=false. The API requires at least one tool to be available without deferred loading.")
-	}
-	if deferred > 10_000 {
-		return invalidRequest("tools: at most 10000 tools can be deferred")
 	}
 	return nil
 }
@@ -273,7 +255,7 @@ func (b *block) check(where string) (refused *openai.Error) {
 		if b.CacheControl != nil {
 			return invalidRequest("%s: thinking blocks cannot have cache_control", where)
 		}
-	case "tool_use", "server_tool_use", "tool_search_tool_result", "tool_reference":
+	case "tool_use":
 	default:
 		return invalidRequest("%s: Input tag '%s' found using 'type' does not match any of the expected tags", where, b.Type)
 	}
@@ -297,15 +279,6 @@ func (d *messagesRequest) checkBreakpoints() *openai.Error {
 		return invalidRequest("A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
 	}
 	return nil
-}
-
-// toolNames returns the names of all tools of the request.
-func (d *messagesRequest) toolNames() map[string]bool {
-	names := map[string]bool{}
-	for _, t := range d.Tools {
-		names[t.Name] = true
-	}
-	return names
 }
 
 // checkOrder requires that the first and last message are the user's, and that the message after tool
@@ -357,12 +330,8 @@ func (d *messagesRequest) checkReplyBlock(i, j int) *openai.Error {
 		if !callIDPattern.MatchString(b.ID) || json.Unmarshal(b.Input, &input) != nil || !toolNamePattern.MatchString(b.Name) {
 			return invalidRequest("messages.%d.content.%d.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", i, j)
 		}
-	case "tool_result", "image", "tool_reference":
+	case "tool_result", "image":
 		return invalidRequest("messages.%d.content.%d: `%s` blocks are not allowed in assistant messages", i, j, b.Type)
-	case "server_tool_use":
-		if j+1 >= len(m.blocks) || m.blocks[j+1].Type != "tool_search_tool_result" || m.blocks[j+1].ToolUseID != b.ID {
-			return invalidRequest("messages.%d: `server_tool_use` ids were found without a corresponding `tool_search_tool_result` block", i)
-		}
 	}
 	return nil
 }
@@ -384,17 +353,6 @@ func (d *messagesRequest) checkResults(i int, open []string) *openai.Error {
 				return invalidRequest("messages.%d: `tool_result` blocks must come first in the content", i)
 			}
 			left = slices.Delete(left, at, at+1)
-			for _, part := range b.parts {
-				if part.Type != "tool_reference" {
-					continue
-				}
-				if !d.toolNames()[part.ToolName] {
-					return invalidRequest("Tool reference '%s' not found in available tools", part.ToolName)
-				}
-				if slices.ContainsFunc(b.parts, func(p block) bool { return p.Type != "tool_reference" }) {
-					return invalidRequest("messages.%d.content.%d: tool_reference blocks stand alone (assumed)", i, j)
-				}
-			}
 		case "text", "image":
 			others = true
 		default:

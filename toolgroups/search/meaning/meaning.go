@@ -14,10 +14,11 @@ import (
 // Size is the dimension of a vector.
 const Size = 100
 
-// The file holds, for each length of stems from 1 to maxStemLength, their number in four bytes; then
-// the stems, by length and alphabet; then the vectors in the same order, two numbers per byte.
+// The file holds, for each length of stems from 1 to MaxStemLength, their number in four bytes; then
+// the stems, by length and alphabet; then the vectors in the same order, two numbers per byte. The command
+// in generate writes it.
 const (
-	maxStemLength = 24
+	MaxStemLength = 24
 	vectorBytes   = Size / 2
 )
 
@@ -34,7 +35,7 @@ func Lookup(stem string) (Vector, bool) { return vectorTable(vectorFile).lookup(
 type vectorTable string
 
 func (t vectorTable) lookup(stem string) (Vector, bool) {
-	if stem == "" || len(stem) > maxStemLength {
+	if stem == "" || len(stem) > MaxStemLength {
 		return Vector{}, false
 	}
 	block, first, total := t.stemsOfLength(len(stem))
@@ -50,8 +51,8 @@ func (t vectorTable) lookup(stem string) (Vector, bool) {
 
 // stemsOfLength returns the stems of a length, the number of shorter stems, and the number of all stems.
 func (t vectorTable) stemsOfLength(length int) (block vectorTable, shorter, total int) {
-	from := 4 * maxStemLength
-	for l := 1; l <= maxStemLength; l++ {
+	from := 4 * MaxStemLength
+	for l := 1; l <= MaxStemLength; l++ {
 		n := t.readCount(4 * (l - 1))
 		if l < length {
 			shorter += n
@@ -77,14 +78,15 @@ func decodeVector(packed vectorTable) (v Vector) {
 	return v
 }
 
-// Components lie between -maxComponent and maxComponent and are stored as one of 16 values.
+// Components lie between -MaxComponent and MaxComponent. They are stored in QuantizationSteps+1 values at
+// equal distances.
 const (
-	maxComponent      = 0.5
-	quantizationSteps = 15
+	MaxComponent      = 0.5
+	QuantizationSteps = 15
 )
 
 func dequantize(step byte) float32 {
-	return float32(step)*(2*maxComponent/quantizationSteps) - maxComponent
+	return float32(step)*(2*MaxComponent/QuantizationSteps) - MaxComponent
 }
 
 // Stem reduces an English word in lower case to its stem. A word with other characters than a to z, or

@@ -9,12 +9,10 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-
-	"oneclaw/toolgroups/search/meaning"
 )
 
 func main() {
-	if err := meaning.Generate(os.Stdout, bufio.NewReader(os.Stdin)); err != nil {
+	if err := generate(os.Stdout, bufio.NewReader(os.Stdin)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

