@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,8 +53,14 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	notes, err := p.memory.Notes(ctx, scope.Owner)
 	if err != nil {
 		p.log.Warn("the authors of what is remembered are unknown", "err", err)
+		persona.TailOthers, persona.TailOutside = true, []string{persona.Tail}
 	}
-	persona.TailOthers = err != nil || slices.ContainsFunc(notes, func(n memory.Note) bool { return n.IsOthers(scope.User) })
+	for _, n := range notes {
+		persona.TailOthers = persona.TailOthers || n.IsOthers(scope.User)
+		if n.Outside {
+			persona.TailOutside = append(persona.TailOutside, n.Text)
+		}
+	}
 	return persona, nil
 }
 
