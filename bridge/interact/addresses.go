@@ -53,6 +53,14 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 	return asks, cost, ""
 }
 
+// holdsComposed reports whether the arguments of a call hold an address that would ask. A tool that outlives
+// its turn would keep it for later turns.
+func (g *Gate) holdsComposed(in *provenance.Input, call toolgroups.Call) bool {
+	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
+		return !provenance.HostMatches(a.Hostname(), g.cfg.Hosts) && in.Judge(a, agent.Spent{}).Asks
+	})
+}
+
 // judge judges one address. A turn of a webhook reaches only the hosts that its instructions name.
 func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address, spent agent.Spent) (v provenance.Verdict, refusal string) {
 	if task := turn.TaskOf(j); task != nil && task.Hook != "" {

@@ -156,7 +156,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	}
 	effective := call
 	effective.Arguments = shown
-	policy := g.policyFor(effective, tool)
+	policy := g.policyFor(effective, tool, in)
 	asks, cost, refusal := g.judgeAddresses(j, in, effective, tool)
 	switch {
 	case policy.Rule == Deny:
@@ -203,12 +203,17 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses)
 }
 
-// policyFor returns the policy for a call, which asks also if the call needs a higher role than it has.
-func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool) Policy {
+// policyFor returns the policy for a call, which asks also if the call needs a higher role than it has, or if it
+// would leave an address behind that would ask.
+func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provenance.Input) Policy {
 	policy := g.cfg.Policy(call, tool)
 	byName := policy.Rule == Allow && policy.ByName
-	if !byName && policy.Rule != Deny && call.Role < tool.Role {
+	switch {
+	case byName, policy.Rule == Deny:
+	case call.Role < tool.Role:
 		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
+	case policy.Rule == Allow && tool.Outlives && g.holdsComposed(in, call):
+		policy.Rule = Ask
 	}
 	return policy
 }
