@@ -98,6 +98,8 @@ type run struct {
 	windowLimit int
 	// omitted is the number of messages that the last window left out.
 	omitted int
+	// spending is what the turn has spent; nil before its first calls.
+	spending *Spending
 }
 
 func (r *run) loop(ctx context.Context) error {

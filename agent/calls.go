@@ -29,6 +29,11 @@ func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 // resolve obtains a result for each call of history[at] that has none.
 func (r *run) resolve(ctx context.Context, at int) error {
 	again := r.round == nil && !r.turn.Waited
+	if r.spending == nil {
+		r.spending = NewSpending(r.history)
+	} else {
+		r.spending.beginReply()
+	}
 	if r.round == nil {
 		r.round = r.routeTools()
 	}
@@ -147,7 +152,10 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
 	}
-	input := Input{Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, Messages: r.history}
+	input := Input{
+		Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, PromptOutside: r.turn.PromptOutside,
+		Messages: r.history, Incomplete: r.turn.Incomplete, Spending: r.spending,
+	}
 	for _, j := range jobs {
 		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool, input)
 		if err != nil {
@@ -287,8 +295,9 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
 	} else {
 		m.Text, m.Files, m.Sources, m.Origin = res.Text, res.Files, res.Sources, cmp.Or(res.Origin, m.Origin)
-		m.Announced = res.Announced
+		m.Announced, m.Read = res.Announced, res.Read
 	}
+	m.Spent, _ = r.spending.Of(j.call.ID)
 	r.observe(Event{ToolEnded: &ToolEvent{Call: j.call.ID, Tool: j.tool.Name, Status: m.Status}})
 	return m
 }

@@ -66,6 +66,9 @@ type Message struct {
 	Files []toolgroups.File `json:"files,omitempty"`
 	// Sources are the web pages that a result describes.
 	Sources []toolgroups.Source `json:"sources,omitempty"`
+	// Read is [toolgroups.Result.Read] of a result, Spent what its call has spent.
+	Read  string `json:"read,omitempty"`
+	Spent Spent  `json:"spent,omitzero"`
 	// Announced says what the call of a result has left behind for later. No model sees it.
 	Announced []toolgroups.Announcement `json:"announced,omitempty"`
 	// Quoted holds the messages that a user message quotes, each line marked as a quote by the caller.

@@ -13,8 +13,10 @@ type Turn struct {
 	Prompt string
 	// PromptTail is the part of the system prompt after the static part: memory.
 	PromptTail string
-	// PromptOthers says that PromptTail holds words of others.
-	PromptOthers bool
+	// PromptOthers says that PromptTail holds words of others, PromptOutside which texts in it the model wrote
+	// after it had read such words.
+	PromptOthers  bool
+	PromptOutside []string
 	// History is the stored conversation, oldest message first. It ends with the message to be answered,
 	// or where an earlier run stopped.
 	History []Message
@@ -86,9 +88,12 @@ type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, 
 
 // Input is what the model has been shown when it made a call.
 type Input struct {
-	// Prompt is the system prompt. PromptOthers says that it holds words of others.
-	Prompt       string
-	PromptOthers bool
+	// Prompt is the system prompt. PromptOthers and PromptOutside are as in [Turn].
+	Prompt        string
+	PromptOthers  bool
+	PromptOutside []string
+	// Spending is what the turn has spent.
+	Spending *Spending
 	// Messages are the messages of the conversation, oldest first, up to those of the call's reply.
 	Messages []Message
 	// Incomplete is set if there were earlier messages, and no summary stands for them.

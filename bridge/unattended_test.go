@@ -160,7 +160,7 @@ func TestATaskMadeAmongWordsOfOthersAsksAboutAddresses(t *testing.T) {
 		asks    bool
 	}{
 		"among words of others": {true, "compose", true},
-		"a named address":       {true, `fetch {"url":"https://page.example/a"}`, false},
+		"its own address":       {true, `fetch {"url":"https://page.example/a"}`, true},
 		"on its own":            {false, "compose", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,8 +3,11 @@ package toolgroups
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -68,7 +71,7 @@ type Tool struct {
 	// removes what later turns know.
 	Outlives bool
 	// Shares is true if a call writes where others may read: into a document, a folder or a calendar that its
-	// arguments name.
+	// arguments name, or into a task that begins at once and that nobody watches.
 	Shares bool
 	// RunsLast is true if a call runs after the other calls of its reply, whose effects it needs.
 	RunsLast bool
@@ -232,8 +235,8 @@ const (
 	OriginOwn Origin = "own"
 	// OriginMail: those of mails, whose links may hold one-time tokens.
 	OriginMail Origin = "mail"
-	// OriginComputed: those of others, and any that the model wants: the output of a command or a script,
-	// what it said in another conversation. An address in them may be its own.
+	// OriginComputed: those of others, and any that the model wants: the output of a command or a script, a
+	// file, what it said in another conversation. An address in them may be its own.
 	OriginComputed Origin = "computed"
 )
 
@@ -247,6 +250,8 @@ type Result struct {
 	Sources []Source
 	// Origin, if not empty, says whose words Text holds, instead of [Tool.Origin].
 	Origin Origin
+	// Read is the SHA-256 in hex of the file that the tool has read, if it gives back the words of one.
+	Read string
 	// Announced says what the call has left behind for later.
 	Announced []Announcement
 }
@@ -264,8 +269,17 @@ type File struct {
 	Path string
 	// Caption is optional plain text.
 	Caption string
+	// Sum is the SHA-256 in hex of a file that somebody else than the bot has sent.
+	Sum string `json:",omitempty"`
 	// Picture describes a file that can be shown to models; nil for others.
 	Picture *Picture `json:",omitempty"`
+}
+
+// SumOf returns the SHA-256 in hex of what a reader holds.
+func SumOf(r io.Reader) (string, error) {
+	sum := sha256.New()
+	_, err := io.Copy(sum, r)
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // Picture describes a picture; the bytes are in the file.

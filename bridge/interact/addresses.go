@@ -29,34 +29,40 @@ func (g *Gate) input(call toolgroups.Call, shown agent.Input) *provenance.Input 
 	return &provenance.Input{Input: shown, User: call.User, Tool: g.cfg.Tool}
 }
 
-// judgeAddresses returns why a call has to ask before it fetches its addresses; nil if it may fetch them.
-// A refusal is the reason for which it may not, whoever asks.
-func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroups.Call, tool toolgroups.Tool) (asks *addressCall, refusal string) {
+// judgeAddresses returns why a call has to ask before it fetches its addresses; nil if it may fetch them, at a
+// cost. A refusal is the reason for which it may not, whoever asks.
+func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroups.Call, tool toolgroups.Tool) (asks *addressCall, cost agent.Spent, refusal string) {
 	if !tool.Fetches {
-		return nil, ""
+		return nil, cost, ""
 	}
-	for _, a := range provenance.Addresses(string(call.Arguments)) {
-		verdict, refusal := g.judge(j, in, a)
+	addresses := provenance.Addresses(string(call.Arguments))
+	if tool.Group != "" { // a server's, which may look for addresses in any text
+		addresses = provenance.AddressesWithin(string(call.Arguments))
+	}
+	_, spent := in.Spending.Of(call.ID)
+	for _, a := range addresses {
+		verdict, refusal := g.judge(j, in, a, spent.Plus(cost))
 		if refusal != "" {
-			return nil, refusal
+			return nil, cost, refusal
 		}
+		cost = cost.Plus(verdict.Cost)
 		if verdict.Asks && (asks == nil || asks.mail) { // what the model composed weighs more
 			asks = &addressCall{call: call, tool: tool, mail: verdict.Mail, why: verdict.Why, hash: agent.Hash(tool.Name, string(call.Arguments)), address: a}
 		}
 	}
-	return asks, ""
+	return asks, cost, ""
 }
 
 // holdsComposed reports whether the arguments of a call hold an address that would ask. A tool that outlives
-// its turn would put it where it counts as written down: into a task, or what is remembered.
+// its turn would keep it for later turns.
 func (g *Gate) holdsComposed(in *provenance.Input, call toolgroups.Call) bool {
 	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
-		return !provenance.HostMatches(a.Hostname(), g.cfg.Hosts) && in.Judge(a).Asks
+		return !provenance.HostMatches(a.Hostname(), g.cfg.Hosts) && in.Judge(a, agent.Spent{}).Asks
 	})
 }
 
 // judge judges one address. A turn of a webhook reaches only the hosts that its instructions name.
-func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address) (v provenance.Verdict, refusal string) {
+func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address, spent agent.Spent) (v provenance.Verdict, refusal string) {
 	if task := turn.TaskOf(j); task != nil && task.Hook != "" {
 		if !provenance.HostMatches(a.Hostname(), slices.Concat(task.Hosts, g.cfg.Hosts)) {
 			return v, "the instructions of this webhook do not name the host " + a.Hostname()
@@ -68,7 +74,7 @@ func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address) (
 	if provenance.HostMatches(a.Hostname(), g.cfg.Hosts) {
 		return v, ""
 	}
-	return in.Judge(a), ""
+	return in.Judge(a, spent), ""
 }
 
 // maxScriptAddresses bounds the addresses that a run of a script opens while the conversation holds words of
@@ -76,7 +82,7 @@ func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address) (
 const maxScriptAddresses = 10
 
 // checkAddress returns the function that decides on the addresses that a script of a call fetches.
-func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input) func(address string) error {
+func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) func(address string) error {
 	var opened atomic.Int64
 	_, others := in.HoldsOthers()
 	return func(address string) error {
@@ -87,14 +93,17 @@ func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input) func(address str
 		if !ok {
 			return nil // the request will say what is wrong with it
 		}
-		switch verdict, refusal := g.judge(j, in, a); {
-		case refusal != "":
-			return toolgroups.Errorf(toolgroups.CodeDenied, "Not fetched: %s.", refusal)
-		case verdict.Asks:
-			return toolgroups.Errorf(toolgroups.CodeDenied,
-				"A script cannot fetch this address, because the conversation holds words of others and not this address. Fetch it with webfetch, which asks the user.")
-		}
-		return nil
+		return in.Spending.Charge(call, func(spent agent.Spent) (agent.Spent, error) {
+			verdict, refusal := g.judge(j, in, a, spent)
+			switch {
+			case refusal != "":
+				return spent, toolgroups.Errorf(toolgroups.CodeDenied, "Not fetched: %s.", refusal)
+			case verdict.Asks:
+				return spent, toolgroups.Errorf(toolgroups.CodeDenied,
+					"A script cannot fetch this address, because the conversation holds words of others and not this address, or because too many were opened. Fetch it with webfetch, which asks the user.")
+			}
+			return verdict.Cost, nil
+		})
 	}
 }
 
@@ -125,7 +134,10 @@ func (g *Gate) sameReply(j *queue.Run, in *provenance.Input, first *addressCall)
 		if policy := g.cfg.Policy(call, tool); policy.Rule != Allow || policy.ByName {
 			continue
 		}
-		asks, _ := g.judgeAddresses(j, in, call, tool)
+		if own, _ := in.Spending.Of(c.ID); own != (agent.Spent{}) {
+			continue // it was allowed
+		}
+		asks, _, _ := g.judgeAddresses(j, in, call, tool)
 		if asks != nil && asks.mail == first.mail && !slices.ContainsFunc(all, func(o *addressCall) bool { return o.hash == asks.hash }) {
 			all = append(all, asks)
 		}

@@ -128,7 +128,7 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	_, call.HoldsOthers = in.HoldsOthers()
 	call.ReadOthers = call.HoldsOthers && in.ReadOthers()
 	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
-	decision.ReadOthers, decision.HoldsOthers, decision.CheckAddress = call.ReadOthers, call.HoldsOthers, g.checkAddress(j, in)
+	decision.ReadOthers, decision.HoldsOthers, decision.CheckAddress = call.ReadOthers, call.HoldsOthers, g.checkAddress(j, in, call.ID)
 	if call.Role < tool.Role {
 		decision.Role = tool.Role
 	}
@@ -157,7 +157,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	effective := call
 	effective.Arguments = shown
 	policy := g.policyFor(effective, tool, in)
-	asks, refusal := g.judgeAddresses(j, in, effective, tool)
+	asks, cost, refusal := g.judgeAddresses(j, in, effective, tool)
 	switch {
 	case policy.Rule == Deny:
 		return deny("the settings of this bot do not let %s run here", tool.Name)
@@ -165,7 +165,9 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		return deny("%s", refusal)
 	case policy.Rule != Allow:
 		asks = nil // the card shows the addresses
-	case asks == nil || policy.ByName:
+	case asks == nil:
+		return agent.Decision{}, in.Spending.Charge(call.ID, func(agent.Spent) (agent.Spent, error) { return cost, nil })
+	case policy.ByName:
 		return agent.Decision{}, nil
 	}
 	asked := receipts.Approval{

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
-	"oneclaw/agent"
+	"oneclaw/toolgroups"
 )
 
 // Address is an http address. All of it that a reader of the request or a script of the page could see
@@ -25,6 +25,9 @@ type Address struct {
 	path     string // as it is sent, at least "/"
 	query    string // with its question mark
 	fragment string // with its #
+	// rewritten is set if the text had marks in other places than usual: those that browsers read and those
+	// that are sent may differ.
+	rewritten bool
 	// unreadable is the whole text of an address that cannot be taken apart, and that others might.
 	unreadable string
 }
@@ -51,6 +54,7 @@ func asBrowsersRead(text string) string {
 
 // Parse returns the address in a text that holds nothing else; false if it is no http address.
 func Parse(text string) (Address, bool) {
+	written := strings.TrimSpace(text)
 	text = asBrowsersRead(text)
 	u, err := url.Parse(text)
 	if err != nil {
@@ -76,7 +80,7 @@ func Parse(text string) (Address, bool) {
 	if port := u.Port(); port != "" && (scheme != "http" || port != "80") && (scheme != "https" || port != "443") {
 		host += ":" + port
 	}
-	a := Address{scheme: scheme, host: host, spelled: spelled, path: u.EscapedPath()}
+	a := Address{scheme: scheme, host: host, spelled: spelled, path: u.EscapedPath(), rewritten: len(written) != len(text) || strings.Contains(written, `\`)}
 	if u.User != nil {
 		a.user = u.User.String() + "@"
 	}
@@ -96,9 +100,16 @@ func Parse(text string) (Address, bool) {
 const withoutScheme = `(?:[\pL\pN-]+\.)+(?:\pL{2,}|[0-9]+)(?::[0-9]+)?[/?]`
 
 var (
-	onlyWithoutScheme = regexp.MustCompile(`^(?://)?` + withoutScheme + `\S*$`)
-	// addressPattern finds addresses within a text.
-	addressPattern = regexp.MustCompile(`(?i)(?:https?://|` + withoutScheme + `)[^\s"'<>()\[\]{}|\\^` + "`" + `]+`)
+	onlyWithoutScheme = regexp.MustCompile(`^(?://)?` + userPattern + withoutScheme + `\S*$`)
+	// addressPattern finds addresses within a text, with what follows up to a blank.
+	addressPattern = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://|` + userPattern + withoutScheme + `)\S*`)
+)
+
+const (
+	userPattern = `(?:[^\s/@]+@)?`
+	// brackets end an address in most texts, and stand behind its end together with the marks of a sentence.
+	brackets = "\"'<>()[]{}|\\^`"
+	marks    = ".,;:!?*_~"
 )
 
 // complete returns the address in a text that may have no scheme, which some servers complete.
@@ -111,18 +122,21 @@ func complete(text string) (Address, bool) {
 	return a, ok
 }
 
-// eachString calls do with the strings of a JSON value and the keys of its objects, also with those of values
-// that are written into strings.
-func eachString(arguments string, do func(text string, key bool)) {
+// eachString calls do with the strings of the arguments of a call, as tools get them, and with the keys of
+// their objects, also with those of values that are written into strings.
+func eachString(arguments string, do func(text string)) {
 	var value any
 	if json.Unmarshal([]byte(arguments), &value) != nil {
-		return
+		repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
+		if err != nil || json.Unmarshal(repaired, &value) != nil {
+			return // no tool takes it
+		}
 	}
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
 		case string:
-			do(v, false)
+			do(v)
 			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
 				eachString(v, do)
 			}
@@ -132,7 +146,7 @@ func eachString(arguments string, do func(text string, key bool)) {
 			}
 		case map[string]any:
 			for name, one := range v {
-				do(name, true)
+				do(name)
 				walk(one)
 			}
 		}
@@ -142,7 +156,7 @@ func eachString(arguments string, do func(text string, key bool)) {
 
 // Addresses returns the http addresses among the strings of a JSON value.
 func Addresses(arguments string) (all []Address) {
-	eachString(arguments, func(text string, _ bool) {
+	eachString(arguments, func(text string) {
 		if a, ok := complete(text); ok && !slices.Contains(all, a) {
 			all = append(all, a)
 		}
@@ -151,12 +165,20 @@ func Addresses(arguments string) (all []Address) {
 	return all
 }
 
-// AddressesWithin returns the http addresses within the strings of a JSON value, with and without a scheme.
+// AddressesWithin returns the addresses within the strings of a JSON value, with any scheme and without one. Those
+// that are not http addresses are unreadable.
 func AddressesWithin(arguments string) (all []Address) {
-	eachString(arguments, func(text string, _ bool) {
+	eachString(arguments, func(text string) {
 		text = strings.ReplaceAll(strings.Map(dropInvisible, text), `\/`, "/")
 		for _, found := range addressPattern.FindAllString(text, -1) {
-			if a, ok := complete(strings.TrimRight(found, ".,;:!?*_~")); ok && !slices.Contains(all, a) {
+			if end := strings.IndexAny(found, brackets); end >= 0 && strings.Trim(found[end:], brackets+marks) == "" {
+				found = found[:end]
+			}
+			a, ok := complete(strings.TrimRight(found, marks))
+			if !ok && strings.Contains(found, "://") {
+				a, ok = Address{unreadable: found}, true
+			}
+			if ok && !slices.Contains(all, a) {
 				all = append(all, a)
 			}
 		}
@@ -205,7 +227,7 @@ func (a Address) site() string {
 // standsIn reports whether a text holds the address as a whole. The scheme may differ or be missing, as in
 // the words of people, and so may a slash at the end.
 func (a Address) standsIn(text string) bool {
-	if a.user != "" || a.unreadable != "" || len(text) < len(a.host) {
+	if a.user != "" || a.rewritten || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
 	low, rests := lower(text), a.rests()
@@ -257,32 +279,16 @@ func (a Address) rests() []string {
 	return rests
 }
 
-// standsInCalls reports whether the model has written the address into arguments of calls that do not
-// fetch it: tools can repeat what they were told.
-func (a Address) standsInCalls(calls []agent.Call) bool {
-	return slices.ContainsFunc(calls, func(c agent.Call) bool {
-		var value any
-		if json.Unmarshal([]byte(c.EffectiveArguments()), &value) != nil {
-			return a.standsIn(c.EffectiveArguments())
+// occursIn reports whether a text that the model wrote spells the address, with more of it around, in other
+// letters, or between characters that a tool may drop.
+func (a Address) occursIn(text string) bool {
+	text = lower(strings.ReplaceAll(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf) || unicode.IsControl(r) {
+			return -1
 		}
-		return a.standsInValue(value)
-	})
-}
-
-func (a Address) standsInValue(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return a.standsIn(v)
-	case []any:
-		return slices.ContainsFunc(v, a.standsInValue)
-	case map[string]any:
-		for _, one := range v {
-			if a.standsInValue(one) {
-				return true
-			}
-		}
-	}
-	return false
+		return r
+	}, text), `\/`, "/"))
+	return slices.ContainsFunc(a.rests(), func(rest string) bool { return strings.Contains(text, lower(a.host+rest)) })
 }
 
 // lower returns a text with lower-case ASCII letters, of the same length.

@@ -6,7 +6,6 @@ package provenance
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ func (in *Input) words(at int) (w words, ok bool) {
 	case agent.RoleUser:
 		foreign := m.AuthorKey != "" && m.AuthorKey != in.User
 		quoted := m.Origin == agent.OriginQuoted || m.Origin == toolgroups.OriginComputed || m.Origin == "" && m.QuotedText() != "" || m.Overheard != ""
-		w.texts, w.others, w.computed = []string{m.Text, m.Recalled}, foreign || quoted, m.Origin == toolgroups.OriginComputed
+		w.texts, w.others, w.computed = []string{m.Text}, foreign || quoted, m.Origin == toolgroups.OriginComputed
 		if m.Origin != toolgroups.OriginOwn || m.Overheard != "" { // otherwise it quotes the bot alone
 			w.texts = append(w.texts, m.QuotedText())
 		}
@@ -53,7 +52,7 @@ func (in *Input) words(at int) (w words, ok bool) {
 			return w, false
 		}
 		w.texts, w.others = []string{m.Text}, true
-		w.mail, w.computed = m.Origin == toolgroups.OriginMail, m.Origin == toolgroups.OriginComputed
+		w.mail, w.computed = m.Origin == toolgroups.OriginMail, m.Status != agent.StatusOK || in.isComputed(m)
 		for _, s := range m.Sources {
 			w.texts = append(w.texts, s.URL)
 		}
@@ -63,6 +62,18 @@ func (in *Input) words(at int) (w words, ok bool) {
 		return w, false
 	}
 	return w, true
+}
+
+// isComputed reports whether a result may hold what the model wrote: unless it read a file just as somebody
+// sent it to this conversation, if its tool reads files or runs code.
+func (in *Input) isComputed(m *agent.Message) bool {
+	tool, _ := in.Tool(m.Tool)
+	if m.Origin != toolgroups.OriginComputed && tool.Origin != toolgroups.OriginComputed {
+		return false
+	}
+	return m.Read == "" || !slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
+		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read })
+	})
 }
 
 // HoldsOthers reports whether anything in the input holds words of others, and names the newest of it in
@@ -112,7 +123,7 @@ func (in *Input) describe(w words) string {
 	case m.Role == agent.RoleUser && m.AuthorKey != "" && m.AuthorKey != in.User:
 		return "a message of somebody else"
 	case m.Role == agent.RoleUser && m.Origin == toolgroups.OriginComputed:
-		return "the result of a background task"
+		return "what I told a task, or what it answered"
 	case m.Role == agent.RoleUser && len(m.Files) > 0 && m.QuotedText() == "":
 		return "an attached file"
 	case m.Role == agent.RoleUser:
@@ -174,6 +185,8 @@ type Verdict struct {
 	Why  string
 	// Mail says that the address is a link of a mail, and stands nowhere else.
 	Mail bool
+	// Cost is what opening the address tells its author, if nobody is asked.
+	Cost agent.Spent
 }
 
 // maxSameSite bounds the addresses of a turn that the model may compose for sites whose pages it has
@@ -183,77 +196,59 @@ const (
 	maxSameSiteLetters = 64
 )
 
-// maxOpened bounds the addresses of others that a turn opens by itself.
+// maxOpened bounds the addresses that a turn opens by itself and that the person did not write: the choice and
+// the order of links that an author prepared spell out as much as there are of them.
 const maxOpened = 30
 
-// Judge judges an address that a call wants to fetch.
-func (in *Input) Judge(a Address) Verdict {
+// Judge judges an address that a call wants to fetch, in a turn that has spent something already.
+func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	what, holds := in.HoldsOthers()
 	if !holds {
 		return Verdict{}
 	}
-	stands, mail := in.stands(a)
-	switch {
-	case stands && !mail && in.openedOfOthers(a) <= maxOpened:
-		return Verdict{}
-	case stands && !mail:
-		return Verdict{Asks: true, Why: fmt.Sprintf("I have opened %d addresses of others for this message, and which of their links I choose can tell them something", maxOpened)}
+	cost := agent.Spent{Opened: 1}
+	switch stands, mail := in.stands(a); {
 	case mail:
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
-	case in.isSameSite(a):
+	case stands && in.standsWithPeople(a, 0, true):
 		return Verdict{}
-	}
-	return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
-}
-
-// openedOfOthers returns how often the turn opens addresses that the person did not write, with one that it
-// wants to open. Each counts as often as it is opened, and a script as one: the choice and the order of links
-// that an author prepared spell out as much as there are of them. It is 0 if the person wrote the address.
-func (in *Input) openedOfOthers(a Address) (n int) {
-	own := func(a Address) bool {
-		for at := range in.Messages {
-			w, ok := in.words(at)
-			if ok && w.message.Role == agent.RoleUser && !w.others && slices.ContainsFunc(w.texts, a.standsIn) {
-				return true
-			}
+	case !stands:
+		letters, ok := in.newLetters(a)
+		if !ok || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
+			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
-		return false
+		cost.Composed, cost.Letters = 1, letters
 	}
-	if own(a) {
-		return 0
+	if spent.Opened >= maxOpened {
+		return Verdict{Asks: true, Why: fmt.Sprintf("I have opened %d addresses of others for this message, and which of their links I choose can tell them something", maxOpened)}
 	}
-	for at := in.turnStart(); at < len(in.Messages); at++ {
-		for _, call := range in.Messages[at].Calls {
-			if tool, known := in.Tool(call.EffectiveTool()); known && !tool.Fetches && tool.Origin == toolgroups.OriginComputed && in.mayStore(at, call) {
-				n++
-			}
-			for _, other := range in.addressesOf(call) {
-				if !own(other) {
-					n++
-				}
-			}
-		}
-	}
-	return n
+	return Verdict{Cost: cost}
 }
 
 // stands reports whether an address stands in a text that the model has read before it wrote the address
 // itself. mail is set if only mails have it.
 func (in *Input) stands(a Address) (stands, mail bool) {
-	if a.standsIn(in.Prompt) {
+	if a.standsIn(in.Prompt) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
 		return true, false
 	}
-	var stored []agent.Call // by which the model may have put texts of its own where tools read them
+	var stored []storing
+	if in.Incomplete {
+		stored = append(stored, storing{})
+	}
 	for at := range in.Messages {
 		m := &in.Messages[at]
-		if m.Role == agent.RoleAssistant && !stands && a.standsInCalls(m.Calls) {
+		if m.Role == agent.RoleAssistant && !stands && slices.ContainsFunc(m.Calls, func(c agent.Call) bool { return in.wrote(a, c) }) {
 			// What a tool says after the model has told it the address proves nothing: it may repeat it.
-			return in.standsWithPeople(a, at), false
+			return in.standsWithPeople(a, at, false), false
 		}
 		for _, call := range m.Calls {
-			if in.mayStore(at, call) {
-				stored = append(stored, call)
+			tool, known := in.Tool(call.EffectiveTool())
+			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.Outlives {
+				stored = append(stored, storing{at, call.ID, tool})
 			}
+		}
+		if m.Role == agent.RoleSummary {
+			stored = append(stored, storing{})
 		}
 		w, ok := in.words(at)
 		if !ok || w.computed || !slices.ContainsFunc(w.texts, a.standsIn) || in.mayRepeat(w, a, stored) {
@@ -267,107 +262,52 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	return stands, mail
 }
 
-// mayStore reports whether a call may have put texts of the model where another tool reads them, such as into
-// a file.
-func (in *Input) mayStore(at int, call agent.Call) bool {
-	tool, known := in.Tool(call.EffectiveTool())
-	if !known {
-		return true
-	}
-	// The pages that the program's own tools fetch are not the model's, and what outlives the turn is not read
-	// as words of others.
-	if tool.Effect == toolgroups.ReadOnly || tool.Fetches && tool.Group == "" || tool.Outlives {
-		return false
-	}
-	for i := at + 1; i < len(in.Messages) && in.Messages[i].Role != agent.RoleAssistant; i++ {
-		if m := &in.Messages[i]; m.Role == agent.RoleTool && m.CallID == call.ID {
-			return tool.Origin != toolgroups.OriginComputed || m.Origin == toolgroups.OriginComputed // code that touched nothing
-		}
-	}
-	return true
+// storing is a call by which the model may have put texts of its own where a tool reads them. Its tool has no name
+// if it is unknown, as are the calls that a summary stands for.
+type storing struct {
+	at   int
+	id   string
+	tool toolgroups.Tool
 }
 
-// mayRepeat reports whether the result of a tool may hold what the model has stored itself: in pieces, an
-// address stands in no call.
-func (in *Input) mayRepeat(w words, a Address, stored []agent.Call) bool {
-	if w.message.Role != agent.RoleTool || len(stored) == 0 {
-		return false
-	}
-	if slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
-		return false
-	}
-	call, ok := in.callOf(w.at)
-	if !ok {
-		return true
-	}
-	tool, known := in.Tool(call.EffectiveTool())
-	if known && tool.Fetches && tool.Group == "" {
-		return false
-	}
-	var from []string // names of what was read
-	eachString(call.EffectiveArguments(), func(text string, key bool) {
-		if name := path.Base(strings.TrimSpace(text)); !key && text != "" {
-			from = append(from, name)
-		}
+// wrote reports whether a call spells an address in its arguments, other than as a part of one that it fetches.
+func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
+	tool, _ := in.Tool(call.EffectiveTool())
+	eachString(call.EffectiveArguments(), func(text string) {
+		fetched, ok := complete(text)
+		wrote = wrote || ok && fetched == a || !(ok && tool.Fetches) && a.occursIn(text)
 	})
-	return slices.ContainsFunc(stored, func(c agent.Call) bool {
-		by, known := in.Tool(c.EffectiveTool())
-		switch {
-		case c.ID == call.ID:
-			return false
-		case !known, by.Group != "" && by.Group == tool.Group:
-			return true
-		case by.Origin == toolgroups.OriginComputed: // code, which can write any file
-			return len(from) > 0
-		}
-		same := false
-		eachString(c.EffectiveArguments(), func(text string, key bool) {
-			same = same || !key && slices.ContainsFunc(from, func(name string) bool { return strings.Contains(text, name) })
-		})
-		return same
+	return wrote
+}
+
+// mayRepeat reports whether the result of a tool may hold what other calls have stored at its service: in pieces,
+// an address stands in no call.
+func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
+	tool, known := in.Tool(w.message.Tool)
+	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
+		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
+		return false
+	}
+	reply := w.at
+	for reply > 0 && in.Messages[reply].Role != agent.RoleAssistant {
+		reply--
+	}
+	return slices.ContainsFunc(stored, func(s storing) bool {
+		own := s.at == reply && s.id == w.message.CallID
+		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
 	})
 }
 
-// standsWithPeople reports whether a person wrote an address in a message after an index.
-func (in *Input) standsWithPeople(a Address, from int) bool {
+// standsWithPeople reports whether a person wrote an address in a message from an index on, or quoted it if it
+// need not be the person's own.
+func (in *Input) standsWithPeople(a Address, from int, own bool) bool {
 	for at := from; at < len(in.Messages); at++ {
 		w, ok := in.words(at)
-		if ok && w.message.Role == agent.RoleUser && !w.computed && slices.ContainsFunc(w.texts, a.standsIn) {
+		if ok && w.message.Role == agent.RoleUser && !w.computed && !(own && w.others) && slices.ContainsFunc(w.texts, a.standsIn) {
 			return true
 		}
 	}
 	return false
-}
-
-// isSameSite reports whether an address may be opened because it belongs to the site of a page that was
-// fetched. Such an address must consist of words of that site, and of a few plain words of its own, so
-// that it cannot carry what the conversation knows.
-func (in *Input) isSameSite(a Address) bool {
-	start := in.turnStart()
-	var composed []Address // by this turn, for sites that it knows
-	for at := start; at < len(in.Messages); at++ {
-		m := &in.Messages[at]
-		if m.Role != agent.RoleAssistant {
-			continue
-		}
-		for _, call := range m.Calls {
-			for _, other := range in.addressesOf(call) {
-				known, _ := in.stands(other)
-				if !known && other != a && !slices.Contains(composed, other) {
-					composed = append(composed, other)
-				}
-			}
-		}
-	}
-	letters, ok := in.newLetters(a)
-	if !ok || len(composed) >= maxSameSite {
-		return false
-	}
-	for _, other := range composed {
-		n, _ := in.newLetters(other)
-		letters += n
-	}
-	return letters <= maxSameSiteLetters
 }
 
 // newLetters returns how many letters the model has chosen in an address: a word that stands on a page of
@@ -396,9 +336,10 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 		for _, text := range w.texts {
 			to.WriteString(text + "\n")
 		}
+		elsewhere.WriteString(w.message.Recalled + "\n")
 	}
 	elsewhere.WriteString(in.Prompt)
-	if len(pages) == 0 || a.spelled != "" || a.unreadable != "" {
+	if len(pages) == 0 || a.spelled != "" || a.rewritten || a.unreadable != "" {
 		return 0, false
 	}
 	onSite, other, asked := tokenSet(there.String()), tokenSet(elsewhere.String()), tokenSet(question.String())
@@ -426,12 +367,13 @@ func isPublicName(host string) bool {
 	return strings.Contains(suffix, ".") // those that the list does not have are one label
 }
 
-// Hosts returns the hosts of the addresses in a text.
+// Hosts returns the hosts of the addresses in a text. Those without a scheme have a slash: names of files can look
+// like hosts.
 func Hosts(text string) []string {
 	var hosts []string
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n<>()[]{}\"'`|", r) }) {
 		address, ok := Parse(strings.TrimRight(field, ".,;:!?"))
-		if !ok && strings.Contains(field, ".") && !strings.Contains(field, "@") {
+		if !ok && strings.Contains(field, "/") && strings.Contains(field, ".") && !strings.Contains(field, "@") {
 			address, ok = Parse("https://" + strings.TrimRight(field, ".,;:!?"))
 			ok = ok && isPublicName(address.Hostname())
 		}

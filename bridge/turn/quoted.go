@@ -61,8 +61,11 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 		if err := t.fetchFiles(ctx, j, quotedFiles(q), scope, &with); err != nil {
 			return err
 		}
-		for _, f := range with.Files {
+		for n, f := range with.Files {
 			list[i].Paths = append(list[i].Paths, f.Path)
+			if q.FromBot {
+				with.Files[n].Sum = "" // the model may have written it
+			}
 		}
 		message.Files = append(message.Files, with.Files...)
 		addNote(&list[i], with.Text)

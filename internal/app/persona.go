@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,9 +49,15 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	notes, err := p.memory.Notes(ctx, scope.Owner)
 	if err != nil {
 		p.log.Warn("answering without memory", "err", err)
+		return persona, nil
 	}
 	persona.Tail = memory.Snapshot(notes, p.conversationStart(ctx, scope))
-	persona.TailOthers = err != nil || slices.ContainsFunc(notes, func(n memory.Note) bool { return n.IsOthers(scope.User) })
+	for _, n := range notes {
+		persona.TailOthers = persona.TailOthers || n.IsOthers(scope.User)
+		if n.Outside {
+			persona.TailOutside = append(persona.TailOutside, n.Text)
+		}
+	}
 	return persona, nil
 }
 

@@ -66,14 +66,12 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 }
 
 // OnlyNegotiates reports whether the headers of a request carry nothing but a wish for one of the usual
-// types of content. Any other header could carry data.
+// types of content. Any other header could carry data, and so could a list of types.
 func OnlyNegotiates(headers map[string]string) bool {
 	usual := []string{"*/*", "application/json", "application/xml", "application/rss+xml", "application/atom+xml", "text/html", "text/plain", "text/csv", "text/*"}
 	for name, value := range headers {
-		for kind := range strings.SplitSeq(value, ",") {
-			if !strings.EqualFold(name, "Accept") || !slices.Contains(usual, strings.TrimSpace(kind)) {
-				return false
-			}
+		if len(headers) > 1 || !strings.EqualFold(name, "Accept") || !slices.Contains(usual, value) {
+			return false
 		}
 	}
 	return true

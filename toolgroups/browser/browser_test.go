@@ -380,6 +380,22 @@ func TestBrowserErrors(t *testing.T) {
 	}
 }
 
+// A page can learn the size of its window and how long it is open: numbers that the model chooses.
+func TestAWindowAmongWordsOfOthersIsAUsualOne(t *testing.T) {
+	tool := newTool(t, browser.Config{Path: filepath.Join(t.TempDir(), "chromium")})
+	for arguments, usual := range map[string]bool{
+		``: true, `,"width":1280,"height":800,"wait_seconds":3`: true, `,"width":1280,"height":801`: false, `,"width":739`: false, `,"wait_seconds":7.391`: false,
+	} {
+		for _, others := range []bool{true, false} {
+			call := toolgroups.Call{Arguments: []byte(`{"url":"http://127.0.0.1:2","mode":"extract"` + arguments + `}`), Scope: toolgroups.Scope{Workspace: t.TempDir(), HoldsOthers: others}}
+			_, err := tool.Run(t.Context(), call)
+			if fault, ok := errors.AsType[*toolgroups.Error](err); !ok || (fault.Code == toolgroups.CodeInvalid) != (others && !usual) {
+				t.Errorf("%s, words of others %t: %v", arguments, others, err)
+			}
+		}
+	}
+}
+
 func TestMissingChromiumIsSaid(t *testing.T) {
 	d := &harness{dir: t.TempDir(), tool: newTool(t, browser.Config{Path: filepath.Join(t.TempDir(), "chromium")})}
 	for mode, code := range map[string]string{"extract": browser.CodeExtraction, "screenshot": browser.CodeScreenshot} {

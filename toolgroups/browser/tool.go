@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +53,15 @@ func needsApproval(arguments json.RawMessage) bool {
 	return json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.JavaScript) != "" || guard.OverridesMethod(in.URL)
 }
 
+// usualSizes are the windows that a page may see while the conversation holds words of others. It learns any other
+// size, and how long it stays open, as numbers that the model chose.
+var usualSizes = [][2]int64{{0, 0}, {defaultWidth, defaultHeight}, {768, 1024}, {1280, 800}, {1920, 1080}}
+
+// isUsual reports whether a page can learn nothing from the window and the time of a call.
+func (a *browserArgs) isUsual() bool {
+	return slices.Contains(usualSizes, [2]int64{a.Width, a.Height}) && (a.WaitSeconds == nil || *a.WaitSeconds == math.Trunc(*a.WaitSeconds))
+}
+
 type browserArgs struct {
 	URL         string   `json:"url"`
 	Mode        string   `json:"mode"`
@@ -85,6 +96,9 @@ func (b *Browser) runTool(ctx context.Context, call toolgroups.Call, in browserA
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The page was not opened: %v.", err)
 	case in.Mode != "screenshot" && in.Mode != "extract":
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'mode' must be screenshot or extract.")
+	case call.HoldsOthers && !in.isUsual():
+		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "The page was not opened: while the conversation holds words of others, a window has "+
+			"%dx%d (also if no size is given), 768x1024, 1280x800 or 1920x1080, and wait_seconds is a whole number.", defaultWidth, defaultHeight)
 	case len(in.JavaScript) > maxScript:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'javascript' is longer than %d bytes.", maxScript)
 	}

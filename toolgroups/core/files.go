@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -37,6 +38,7 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 	if err != nil {
 		return toolgroups.Result{}, fileError(in.Path, err)
 	}
+	sum, _ := toolgroups.SumOf(bytes.NewReader(data)) // memory is read without errors
 	if decoder != nil {
 		if data, err = decoder.Bytes(data); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
@@ -47,7 +49,7 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
 			"'%s' is not UTF-8 text. If it is text in another encoding, name that in 'encoding'.", files.SingleLine(in.Path))
 	}
-	return toolgroups.Result{Text: string(data)}, nil
+	return toolgroups.Result{Text: string(data), Read: sum}, nil
 }
 
 // decoderOf returns the decoder for an encoding by its name on web pages; nil for UTF-8.

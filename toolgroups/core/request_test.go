@@ -187,7 +187,9 @@ func TestRequestsThatChangeAsk(t *testing.T) {
 		`"method"`:                         true,
 		`{"method":"GET","METHOD":"POST"}`: true,
 
-		`{"url":"https://x.org/a?page=2","headers":{"Accept":"text/html, application/json"}}`:   false,
+		`{"url":"https://x.org/a?page=2","headers":{"Accept":"application/json"}}`:              false,
+		`{"url":"https://x.org/a?page=2","headers":{"Accept":"text/html, application/json"}}`:   true,
+		`{"url":"https://x.org/a","headers":{"Accept":"text/html","accept":"text/csv"}}`:        true,
 		`{"url":"https://x.org/a?page=2","headers":{"Accept":"text/html","Authorization":"x"}}`: true,
 		`{"headers":{"Accept":"text/what-I-know"}}`:                                             true,
 		`{"url":"https://x.org/a?method=flickr.photos.search"}`:                                 false,

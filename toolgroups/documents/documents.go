@@ -93,7 +93,7 @@ func (d *Documents) search(ctx context.Context, call toolgroups.Call, in searchA
 
 // runTask runs a task on a file in a child process.
 func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name string, t task) (toolgroups.Result, error) {
-	f, rel, _, err := files.Open(call.Scope, name, maxFileSize)
+	f, rel, size, err := files.Open(call.Scope, name, maxFileSize)
 	if err != nil {
 		return toolgroups.Result{}, files.ToolError(name, err, maxFileSize, CodeDocument)
 	}
@@ -127,6 +127,11 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 	res := toolgroups.Result{Text: r.Text}
 	if r.Mail {
 		res.Origin = toolgroups.OriginMail
+	}
+	if len(kept) == 0 { // names of saved files are in part the model's
+		if res.Read, err = toolgroups.SumOf(io.NewSectionReader(f, 0, size)); err != nil {
+			return toolgroups.Result{}, err
+		}
 	}
 	for i, f := range kept {
 		to := path.Join("mail-attachments", strings.TrimSuffix(path.Base(rel), path.Ext(rel)), wording.SafeFileName(f.name, i+1))

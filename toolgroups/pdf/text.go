@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -66,7 +67,9 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The text of '%s' could not be read in time. Try fewer pages, or pdf_render_page.", s.name())
 	}
-	return x.buildResult(call, s, p.cfg.Now()), nil
+	res := x.buildResult(call, s, p.cfg.Now())
+	res.Read, err = toolgroups.SumOf(io.NewSectionReader(s.file, 0, s.size))
+	return res, err
 }
 
 // charLimit returns the limit of a call in characters. If asked is 0, or barely above the limit of a result,
