@@ -13,7 +13,7 @@ type Turn struct {
 	Prompt string
 	// PromptTail is the part of the system prompt after the static part: memory.
 	PromptTail string
-	// PromptOthers says that PromptTail holds words of others.
+	// PromptOthers says that Prompt or PromptTail holds words of others.
 	PromptOthers bool
 	// History is the stored conversation, oldest message first. It ends with the message to be answered,
 	// or where an earlier run stopped.

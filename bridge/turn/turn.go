@@ -150,19 +150,22 @@ func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Messag
 		message.Sender = j.Message.UserName
 	}
 	for _, note := range j.Message.Skipped {
-		message.Text += notReceivedNote(note)
+		message.Text += notReceivedNote(wording.OneLine(note, maxSkipped))
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
 }
 
+// maxSkipped bounds a note about what could not be read, in characters.
+const maxSkipped = 300
+
 // originOf returns the [agent.Message.Origin] of a job's text: empty for its user's own words, and not if it
-// holds what a task answered or a webhook received.
+// holds what a task answered, what a webhook received, or names that others chose, such as those of files.
 func originOf(j *queue.Run) toolgroups.Origin {
 	switch task := TaskOf(j); {
 	case j.Message.Kind == receipts.KindResult:
 		return toolgroups.OriginComputed
-	case task != nil && (task.Hook != "" || task.Outside):
+	case task != nil && (task.Hook != "" || task.Outside), j.Message.Foreign, len(j.Message.Skipped) > 0:
 		return agent.OriginQuoted
 	}
 	return ""
@@ -192,7 +195,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.TailOthers, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.PromptOthers, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {

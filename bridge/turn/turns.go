@@ -59,8 +59,8 @@ const (
 type Profile struct {
 	// Prompt is the static part of the system prompt; Tail follows it.
 	Prompt, Tail string
-	// TailOthers says that Tail, or what is recalled, holds words of others.
-	TailOthers bool
+	// PromptOthers says that Prompt, Tail or what is recalled holds words of others.
+	PromptOthers bool
 	// Model is the model of the turn; nil means the agent's own. Summarizer is as in [agent.Turn].
 	Model, Summarizer agent.Model
 	// ChatModel, if not nil, is the model that usually answers in the chat, whose context decides when

@@ -55,7 +55,7 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	if err != nil {
 		p.log.Warn("the authors of what is remembered are unknown", "err", err)
 	}
-	persona.TailOthers = err != nil || slices.ContainsFunc(notes, func(n memory.Note) bool { return n.IsOthers(scope.User) })
+	persona.PromptOthers = persona.PromptOthers || err != nil || slices.ContainsFunc(notes, func(n memory.Note) bool { return n.IsOthers(scope.User, scope.Direct) })
 	return persona, nil
 }
 

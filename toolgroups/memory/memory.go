@@ -115,8 +115,11 @@ type Note struct {
 	Outside bool `json:"outside,omitempty"`
 }
 
-// IsOthers reports whether a note may be the words of others than a user.
-func (n Note) IsOthers(user string) bool { return n.Outside || n.Author != "" && n.Author != user }
+// IsOthers reports whether a note may be the words of others than a user, in a direct chat with them or in a
+// shared one.
+func (n Note) IsOthers(user string, direct bool) bool {
+	return n.Outside || n.Author != user && (!direct || n.Author != "")
+}
 
 // idLength is the length of a note's ID.
 const idLength = 8
@@ -176,7 +179,7 @@ func (d *document) checkRemoved(now time.Time) error {
 // MayChange reports whether a user may change or remove a note: in a shared chat only its author and
 // administrators may.
 func MayChange(scope toolgroups.Scope, n Note) bool {
-	return scope.Owner == scope.User || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
+	return scope.Direct || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
 }
 
 // Notes returns the notes of an owner, the newest first. Notes that another process saved within
@@ -220,7 +223,7 @@ func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text
 		saved = Saved{Note: Note{Section: sectionOf(section), Text: text, SavedAt: now, Author: scope.User, Outside: scope.HoldsOthers}, Before: renderMarkdown(doc.Notes)}
 		saved.Replaced = doc.remove(now, saved.Note.ID(), func(n Note) bool {
 			conflicts := contradicts(n.Text, text)
-			if others := scope.Owner != scope.User && (n.Author == "" || n.Author != scope.User); conflicts && others {
+			if others := !scope.Direct && (n.Author == "" || n.Author != scope.User); conflicts && others {
 				saved.Kept = append(saved.Kept, n)
 				return false
 			}
