@@ -74,6 +74,9 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 			text.WriteString("It uses your account, and all who are here can read what I answer with it.\n\n")
 		}
 	}
+	if r.Effect != "" {
+		text.WriteString(wording.Fence(r.Effect) + "\n\n")
+	}
 	if utf8.RuneCountInString(arguments) > maxOnCard {
 		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.InlineCode(r.Tool), arguments)
 		text.WriteString("Its arguments are in the messages above. Please read them to the end.")
