@@ -13,8 +13,8 @@ type Turn struct {
 	Prompt string
 	// PromptTail is the part of the system prompt after the static part: memory.
 	PromptTail string
-	// PromptOthers says that PromptTail holds words of others, PromptOutside which texts in it the model wrote
-	// after it had read such words.
+	// PromptOthers says that Prompt or PromptTail holds words of others, PromptOutside which texts in them are of
+	// others, or were written by the model after it had read such words.
 	PromptOthers  bool
 	PromptOutside []string
 	// History is the stored conversation, oldest message first. It ends with the message to be answered,

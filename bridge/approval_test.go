@@ -79,6 +79,7 @@ type workshop struct {
 	fetch bool              // webfetch declares that it fetches addresses
 	// outlives: exec declares that it outlives its turn
 	outlives bool
+	effect   func() string // what exec says that a call would do; nil for nothing
 	mu       sync.Mutex
 	ran      []string
 	look     func()        // what get_current_time does
@@ -109,6 +110,12 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 					return w.lacks
 				}
 				return nil
+			},
+			Describe: func(context.Context, toolgroups.Call) (string, error) {
+				if w.effect == nil {
+					return "", nil
+				}
+				return w.effect(), nil
 			},
 			Run: func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 				var in struct{ Command any }
@@ -177,6 +184,31 @@ func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
 	}
 	if ran := w.commands(); len(ran) > 0 {
 		t.Errorf("ran %q", ran)
+	}
+}
+
+// What the arguments hide, such as to whom a reply goes, stands on the card, and only that may be done.
+func TestTheCardShowsTheEffectThatItAllows(t *testing.T) {
+	t.Parallel()
+	var to atomic.Value
+	w := &workshop{effect: func() string { return fmt.Sprint("To: ", to.Load()) }}
+	r := w.guarded(t)
+	for i, c := range []struct {
+		command, then string
+		ran           int
+	}{{"a", "bob@b.example", 1}, {"b", "eve@evil.example", 1}} {
+		to.Store("bob@b.example")
+		r.accept(direct(fmt.Sprint("m", i), "run "+c.command))
+		card := r.platform.until(t, "a card", func(all []sent) bool { return len(all) == 2*i+1 && all[2*i].buttons != nil })[2*i]
+		if !strings.Contains(card.text, "To: bob@b.example") {
+			t.Errorf("the card says %q", card.text)
+		}
+		to.Store(c.then)
+		r.accept(pressOn(card, fmt.Sprint("p", i), "1", card.button(t, "Allow once")))
+		r.platform.until(t, "the answer", func(all []sent) bool { return len(all) == 2*i+2 })
+		if ran := w.commands(); len(ran) != c.ran {
+			t.Errorf("with %s: ran %q", c.then, ran)
+		}
 	}
 }
 

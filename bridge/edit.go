@@ -67,7 +67,7 @@ func (e *editHandler) handleDelete(ctx context.Context, deletion *queue.Run) err
 // waited, began whether its turn has begun with the old text although the new text is stored.
 func (e *editHandler) replaceWaiting(ctx context.Context, j, edited *queue.Run, edit chats.Message) (waits, began bool, err error) {
 	text := edit.Text
-	edited.Message.Text = text
+	edited.Message.Text, edited.Message.Foreign = text, edit.Foreign
 	if len(edit.Quoted) > 0 {
 		edited.Message.Quoted = edit.Quoted // the link in the new text is another
 	}

@@ -88,6 +88,9 @@ func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) 
 		}
 		return result, nil
 	case chooseAgain:
+		if press.User != press.Card.QuotedUser && !press.ForChat && !press.Direct {
+			return interact.Result{Toast: "Only the person who asked can have this tried again."}, nil // it would run as another's
+		}
 		session, err := conversation.Current(ctx, r.store, press.Place)
 		if err != nil {
 			return interact.Result{}, err

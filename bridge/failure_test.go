@@ -112,8 +112,8 @@ func TestAdministratorsAreToldOfAFailure(t *testing.T) {
 	}
 }
 
-// Below a failure stand two buttons: one names the incident, and one asks again in the name of who
-// presses it, once, as a message behind the question.
+// Below a failure stand two buttons: one names the incident, and one asks again in the name of the person
+// who asked, who alone can press it, once, as a message behind the question.
 func TestAFailedTurnIsTriedAgainWithAButton(t *testing.T) {
 	fails := true
 	r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -144,7 +144,11 @@ func TestAFailedTurnIsTriedAgainWithAButton(t *testing.T) {
 	if got := r.platform.toast(t, "p2"); !strings.Contains(got, "people I have been introduced to") {
 		t.Errorf("a stranger is told %q", got)
 	}
-	r.accept(pressOn(failed, "p3", "2", again))
+	r.accept(pressOn(failed, "p5", "2", again))
+	if got := r.platform.toast(t, "p5"); got != "Only the person who asked can have this tried again." {
+		t.Errorf("another member is told %q", got)
+	}
+	r.accept(pressOn(failed, "p3", "1", again))
 	all := r.platform.until(t, "the answer", func(all []sent) bool { return len(all) == 2 && all[0].buttons == nil })
 	if got := all[1]; got.to.ReplyTo != "1" || !strings.Contains(got.text, "what is it?") || !strings.Contains(got.text, "Please try again.") {
 		t.Errorf("answered %q", got.text)

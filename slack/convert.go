@@ -254,6 +254,7 @@ func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name name
 	if more := r.self.plainText(m.content(maxContent), name); more != "" {
 		msg.Text = strings.TrimSpace(msg.Text + "\n\n" + more)
 	}
+	msg.Foreign = r.self.namesOthers(m.Text + m.content(maxContent))
 	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
 }
 
@@ -381,6 +382,6 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
-		User: c.UserID, UserName: r.nameLookup(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Time: time.Now().UTC(),
+		User: c.UserID, UserName: r.nameLookup(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Foreign: r.self.namesOthers(text), Time: time.Now().UTC(),
 	}, ""
 }

@@ -75,6 +75,13 @@ func (s identity) isMention(token string) bool {
 	return ok && id != "" && id == s.user
 }
 
+// namesOthers reports whether a text names users, channels or user groups: those have chosen their names.
+func (s identity) namesOthers(raw string) bool {
+	return slices.ContainsFunc(bracketPattern.FindAllStringSubmatch(raw, -1), func(m []string) bool {
+		return !s.isMention(m[1]) && (m[1] != "" && strings.ContainsRune("@#", rune(m[1][0])) || strings.HasPrefix(m[1], "!subteam^"))
+	})
+}
+
 // cutMention removes a mention of the bot from the beginning, with the punctuation after it.
 func (s identity) cutMention(text string) (string, bool) {
 	m := bracketPattern.FindStringSubmatchIndex(text)

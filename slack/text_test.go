@@ -143,3 +143,16 @@ func TestAlarmsOfProgramsAreQuoted(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Who is named has chosen the name, and may have put a request into it.
+func TestATextThatNamesOthersIsNotTheSendersAlone(t *testing.T) {
+	me := identity{user: "U0", name: "claw"}
+	for raw, want := range map[string]bool{
+		"<@U0> when is <@U2> back?": true, "see <#C1|general>": true, "<!subteam^S1> lunch?": true, "<@U2|ann>": true,
+		"<@U0> hello": false, "<!here> hello": false, "<https://a.example|a>": false, "a &lt;@U2&gt; b": false,
+	} {
+		if got := me.namesOthers(raw); got != want {
+			t.Errorf("%q: %t", raw, got)
+		}
+	}
+}

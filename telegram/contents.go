@@ -106,12 +106,14 @@ func (m *message) readContents(raw json.RawMessage) {
 	case c.Rich != nil:
 		w.writeBlocks(c.Rich.Blocks, 0)
 	case c.Venue != nil: // A message with a venue also has a location, for older clients.
+		m.isNamed = true
 		w.write(c.Venue.text())
 	case c.Location != nil:
 		m.isLocation = true
 		w.write(c.Location.text(m.Date))
 	case c.Contact != nil:
-		w.write(fmt.Sprintf("[contact: %s, %s]\n%s", c.Contact.name(), oneLine(c.Contact.Phone), c.Contact.VCard))
+		m.isNamed = true
+		w.write(fmt.Sprintf("[contact: %s, %s]\n%s", c.Contact.name(), oneLine(c.Contact.Phone), oneLine(c.Contact.VCard)))
 	case c.Poll != nil:
 		m.readPoll(&w, &c)
 	case c.Checklist != nil:

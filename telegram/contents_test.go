@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"oneclaw/bridge/chats"
@@ -31,7 +32,7 @@ func TestWhatIsNoTextIsReadAsText(t *testing.T) {
 		`"location":{"latitude":52.520008,"longitude":-13.5}`:                                                                                      "[location: 52.520008, -13.5]",
 		`"location":{"latitude":1,"longitude":2,"horizontal_accuracy":12.4,"live_period":60}`:                                                      "[live location at 1970-01-01 00:00 UTC: 1, 2, to within 12 m]",
 		`"venue":{"title":"Café\nX","address":"1 St","location":{"latitude":1,"longitude":2}},"location":{"latitude":1,"longitude":2}`:             "[place: Café X, 1 St (1, 2)]",
-		`"contact":{"phone_number":"+491","first_name":"Bo","last_name":"Li","user_id":9,"vcard":"BEGIN:VCARD\nEMAIL:b@x.test\nEND:VCARD"}`:        "[contact: Bo Li, +491]\nBEGIN:VCARD\nEMAIL:b@x.test\nEND:VCARD",
+		`"contact":{"phone_number":"+491","first_name":"Bo","last_name":"Li","user_id":9,"vcard":"BEGIN:VCARD\nEMAIL:b@x.test\nEND:VCARD"}`:        "[contact: Bo Li, +491]\nBEGIN:VCARD EMAIL:b@x.test END:VCARD",
 		`"poll":{"id":"1","question":"Lunch?","options":[{"text":"Pizza","voter_count":0},{"text":"Soup","voter_count":0}]}`:                       "[poll: Lunch?]\n- Pizza\n- Soup",
 		`"poll":{"question":"Q","is_closed":true,"total_voter_count":3,"description":"why","options":[{"text":"A","voter_count":2},{"text":"B"}]}`: "[closed poll: Q]\nwhy\n- A (2 of 3 votes)\n- B (0 of 3 votes)",
 		`"checklist":{"title":"Trip","tasks":[{"id":1,"text":"Pack"},{"id":2,"text":"Go","completion_date":7}]}`:                                   "[checklist: Trip]\n- [ ] Pack\n- [x] Go",
@@ -57,6 +58,9 @@ func TestWhatIsNoTextIsReadAsText(t *testing.T) {
 		got := decodeMessage(t, "message", "private", fields)
 		if got == nil || got.Text != want || len(got.Skipped) != 0 {
 			t.Errorf("%s\nis read as %+v\nwant %q", fields, got, want)
+		}
+		if named := strings.HasPrefix(want, "[contact:") || strings.HasPrefix(want, "[place:"); got.Foreign != named {
+			t.Errorf("%s: what others wrote: %t", fields, got.Foreign)
 		}
 	}
 }

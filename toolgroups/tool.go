@@ -92,6 +92,9 @@ type Tool struct {
 	// connected or a permission is missing. No approval is requested for such a call. CheckReady has
 	// no side effects; if it is nil, calls are always ready.
 	CheckReady func(ctx context.Context, call Call) error
+	// Describe, if not nil, says in plain text what a call would do that its arguments hide, such as to whom a
+	// reply goes. A card shows it, and an approval ends when it changes. Its errors are as those of CheckReady.
+	Describe func(ctx context.Context, call Call) (string, error)
 	// Fetches says that the program asks for the addresses in a call's arguments before the tool fetches
 	// them: an address that the model put together after it read words of others waits for approval.
 	Fetches bool

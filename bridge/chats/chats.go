@@ -99,6 +99,9 @@ type Message struct {
 	// Skipped says, in words for the user, which parts of the message could not be read (a voice note,
 	// a sticker, a file that is too large).
 	Skipped []string `json:"skipped,omitempty"`
+	// Foreign is set if Text holds anything that the sender did not write, such as the name of somebody who is
+	// mentioned, or a contact. Each such part is one line.
+	Foreign bool `json:"foreign,omitempty"`
 	// Quoted are the messages that this one refers to. Text does not repeat them.
 	Quoted []Quoted `json:"quoted,omitempty"`
 	// InThread is set if the message is in a thread that others began, MentionsBot if it mentions the

@@ -174,11 +174,17 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		Call: at.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), ShownHash: agent.Hash(tool.Name, string(shown)),
 	}
+	describe := func() (string, error) {
+		if tool.Describe == nil {
+			return "", nil
+		}
+		return tool.Describe(ctx, effective)
+	}
 	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
 	})
 	if i >= 0 {
-		return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy)
+		return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy, describe)
 	}
 	lasting := g.lastingApproval(j, effective, tool, policy)
 	if asks != nil {
@@ -200,7 +206,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 			lasting = nil
 		}
 	}
-	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses)
+	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses, describe)
 }
 
 // policyFor returns the policy for a call, which asks also if the call needs a higher role than it has, or if it
@@ -220,7 +226,7 @@ func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provena
 
 // requestApproval posts the card of a call, which offers the lasting approval unless it is nil. If the call
 // asks because of its addresses, the card is that of all calls of its reply that do.
-func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval, addresses []*addressCall) (agent.Decision, error) {
+func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval, addresses []*addressCall, describe func() (string, error)) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
 		ByChat: g.cfg.Cards.isChat(call.User),
@@ -228,14 +234,19 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	if r.Direct && !r.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return deny("only an administrator could approve it, and there is none in this chat")
 	}
+	var err error
 	if tool.CheckReady != nil {
-		if err := tool.CheckReady(ctx, call); err != nil {
-			fault, known := errors.AsType[*toolgroups.Error](err)
-			if !known {
-				return agent.Decision{}, err
-			}
-			return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
+		err = tool.CheckReady(ctx, call)
+	}
+	if err == nil {
+		r.Effect, err = describe()
+	}
+	if err != nil {
+		fault, known := errors.AsType[*toolgroups.Error](err)
+		if !known {
+			return agent.Decision{}, err
 		}
+		return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
 	}
 	arguments, whole := formatArguments(call.Arguments)
 	parts := []string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}
@@ -274,7 +285,7 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	w := turn.WorkOf(j)
 	g.cfg.Queue.WithLock(func() { w.Approvals = append(w.Approvals, *asked) })
 	// A card that was posted before a crash may be decided already.
-	return g.cardDecision(ctx, j, &w.Approvals[len(w.Approvals)-1], policy)
+	return g.cardDecision(ctx, j, &w.Approvals[len(w.Approvals)-1], policy, describe)
 }
 
 // decisionMetrics maps decisions to metrics.
@@ -282,9 +293,9 @@ var decisionMetrics = map[string]queue.Metric{
 	receipts.ChoiceAllow: queue.MeasuredAllowed, receipts.ChoiceDeny: queue.MeasuredDenied, receipts.ChoiceExpired: queue.MeasuredExpired,
 }
 
-// cardDecision returns the decision on a request. It checks the approver's role again, which may have
-// changed since.
-func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy) (agent.Decision, error) {
+// cardDecision returns the decision on a request. It checks the approver's role and the effect that describe
+// returns again, which may have changed since.
+func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Approval, policy Policy, describe func() (string, error)) (agent.Decision, error) {
 	kept, err := g.cfg.Cards.Get(ctx, a.CardToken)
 	if err != nil {
 		return agent.Decision{}, err
@@ -316,6 +327,9 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 		return deny("%s said no", deciderName(r.Decision))
 	case !g.mayAllow(r) || !g.mayAllow(strict):
 		return deny("%s approved it, and may not any more", deciderName(r.Decision))
+	}
+	if effect, err := describe(); err != nil || effect != r.Effect {
+		return deny("what it would do is not what its card showed; ask once more with a new call")
 	}
 	return agent.Decision{ApprovedBy: r.Decision.By}, nil
 }

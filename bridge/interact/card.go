@@ -91,6 +91,8 @@ type Press struct {
 	// Choice is the value of the button; empty if the user answers with a message, which is in Text.
 	Choice string
 	Text   string
+	// IsReply is set if that message is a reply to the card itself, and not one that may be about something else.
+	IsReply bool
 	// Expired is set if no user pressed in time, or if the card could not be shown. Choice is empty
 	// then, and the card is closed whatever the handler returns.
 	Expired bool

@@ -134,8 +134,9 @@ func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error
 	if complaint := f.setField(press); complaint != "" {
 		return Result{Toast: complaint}, nil
 	}
-	// In a thread any message is taken for the answer, so the user has to look at it before it leaves.
-	maybeOther := f.Threaded && press.Choice == ""
+	// In a thread any message is taken for the answer, and so is a reply to any message of the bot until the
+	// question is shown. The user has to look at such an answer before it leaves.
+	maybeOther := press.Choice == "" && !press.IsReply
 	if f.FieldIndex == len(f.Question.Fields) && f.FieldIndex == 1 && !maybeOther {
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
 		return f.result("", "✅ **Answered.**")

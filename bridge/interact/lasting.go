@@ -65,7 +65,7 @@ func (g *Gate) lastingApproval(j *queue.Run, call toolgroups.Call, tool toolgrou
 	if !policy.MayLast || !harmless || !own.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return nil
 	}
-	alike, common := describeAlike(tool, call.Arguments)
+	alike, common := describeAlike(tool, call)
 	return g.newLasting(j, call, tool, alike, common)
 }
 
@@ -88,11 +88,16 @@ func (g *Gate) newLasting(j *queue.Run, call toolgroups.Call, tool toolgroups.To
 
 // describeAlike returns what the calls that are like a call share, and describes it in Markdown. Both are
 // empty if the call is like no other.
-func describeAlike(tool toolgroups.Tool, arguments json.RawMessage) (text, common string) {
-	if tool.Like == nil || tool.Effect != toolgroups.ReadOnly {
+func describeAlike(tool toolgroups.Tool, call toolgroups.Call) (text, common string) {
+	switch {
+	case tool.Effect != toolgroups.ReadOnly:
+		return "", ""
+	case tool.Personal && !call.Direct: // what is decided is that others read along
+		return "your account", tool.Name
+	case tool.Like == nil:
 		return "", ""
 	}
-	common, ok := tool.Like.Common(arguments)
+	common, ok := tool.Like.Common(call.Arguments)
 	switch {
 	case !ok:
 		return "", ""

@@ -195,7 +195,8 @@ func (d *Cards) HandleReply(ctx context.Context, j *queue.Run) (string, error) {
 	case !d.cfg.Now().Before(kept.Expires):
 		return replyLate, d.closeUndecided(ctx, kept, Expired)
 	}
-	return d.handleChoice(ctx, j, kept, Press{Text: j.Message.Text})
+	isReply := slices.ContainsFunc(j.Message.Quoted, func(q chats.Quoted) bool { return q.Kind == chats.RefReply && slices.Contains(kept.IDs, q.ID) })
+	return d.handleChoice(ctx, j, kept, Press{Text: j.Message.Text, IsReply: isReply})
 }
 
 // handleChoice calls the handler of a card with a press whose choice the caller has determined.

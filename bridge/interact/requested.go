@@ -37,6 +37,8 @@ type request struct {
 	// shows then, as in [receipts.Approval.ShownHash].
 	Why    string   `json:"why,omitempty"`
 	Hashes []string `json:"hashes,omitempty"`
+	// Effect is what [toolgroups.Tool.Describe] said when the card was posted.
+	Effect string `json:"effect,omitempty"`
 }
 
 // choiceAllowLasting is the value of the button that allows a call, and such calls until the conversation

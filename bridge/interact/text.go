@@ -70,6 +70,12 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)
 	} else {
 		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(firstSentence(tool.Description)))
+		if tool.Personal && !r.Direct {
+			text.WriteString("It uses your account, and all who are here can read what I answer with it.\n\n")
+		}
+	}
+	if r.Effect != "" {
+		text.WriteString(wording.Fence(r.Effect) + "\n\n")
 	}
 	if utf8.RuneCountInString(arguments) > maxOnCard {
 		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.InlineCode(r.Tool), arguments)

@@ -70,6 +70,7 @@ func MergePieces(m chats.Message, pieces []*queue.Run) chats.Message {
 		}
 		text.WriteString(p.Message.Text)
 		m.Cut = p.Message.Cut
+		m.Foreign = m.Foreign || p.Message.Foreign
 		m.Files, m.Skipped = append(m.Files, p.Message.Files...), append(m.Skipped, p.Message.Skipped...)
 		m.Quoted = chats.MergeQuotes(m.Quoted, p.Message.Quoted)
 	}

@@ -150,19 +150,23 @@ func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Messag
 		message.Sender = j.Message.UserName
 	}
 	for _, note := range j.Message.Skipped {
-		message.Text += notReceivedNote(note)
+		message.Text += notReceivedNote(wording.OneLine(note, maxSkipped))
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
 }
 
+// maxSkipped bounds a note about what could not be read, in characters.
+const maxSkipped = 300
+
 // originOf returns the [agent.Message.Origin] of a job's text: empty for its user's own words, and not if it
-// holds what a webhook received, what a task answered, or one that the model wrote among words of others.
+// holds what a webhook received, names that others chose, such as those of files, what a task answered, or one
+// that the model wrote among words of others.
 func originOf(j *queue.Run) toolgroups.Origin {
 	switch task := TaskOf(j); {
 	case j.Message.Kind == receipts.KindResult, task != nil && task.Outside:
 		return toolgroups.OriginComputed
-	case task != nil && task.Hook != "":
+	case task != nil && task.Hook != "", j.Message.Foreign, len(j.Message.Skipped) > 0:
 		return agent.OriginQuoted
 	}
 	return ""
@@ -195,7 +199,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.TailOthers, PromptOutside: persona.TailOutside, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.PromptOthers, PromptOutside: persona.PromptOutside, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {

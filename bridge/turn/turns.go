@@ -59,10 +59,10 @@ const (
 type Profile struct {
 	// Prompt is the static part of the system prompt; Tail follows it.
 	Prompt, Tail string
-	// TailOthers says that Tail, or what is recalled, holds words of others. TailOutside is as
-	// [agent.Turn.PromptOutside].
-	TailOthers  bool
-	TailOutside []string
+	// PromptOthers says that Prompt, Tail or what is recalled holds words of others. PromptOutside is as in
+	// [agent.Turn].
+	PromptOthers  bool
+	PromptOutside []string
 	// Model is the model of the turn; nil means the agent's own. Summarizer is as in [agent.Turn].
 	Model, Summarizer agent.Model
 	// Charges, if not nil, are those of the calls of the models.

@@ -191,4 +191,9 @@ func TestNoTextsBeforeTheChatIsTold(t *testing.T) {
 	if len(keys) != 2 {
 		t.Errorf("the chat is told %d times, of %v", len(keys), keys)
 	}
+	r.now = r.now.Add(2 * time.Hour)
+	r.says(r.get(admin.Root+"message?"+form.Encode()), nil, []string{"my words"})
+	if r.says(r.post(admin.Root+"message", form), []string{"my words"}, nil); len(keys) != 3 {
+		t.Errorf("a second reading after two hours is not told: %v", keys)
+	}
 }

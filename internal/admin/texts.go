@@ -75,7 +75,7 @@ func (p *Pages) announceReading(ctx context.Context, v signin.Session, chat chat
 	// A name must not contain Markdown.
 	name := removeMarkup(cmp.Or(v.Name, v.User))
 	said := fmt.Sprintf("%s, an administrator, reads this conversation on the administrators' page.", name)
-	if err := p.Texts.Announce(ctx, chat, "look/"+v.User+"/"+log, said); err != nil {
+	if err := p.Texts.Announce(ctx, chat, fmt.Sprintf("look/%s/%s/%d", v.User, log, p.Now().Unix()), said); err != nil {
 		return fmt.Errorf("announce in %s that an administrator reads it: %w", chat, err)
 	}
 	// The entry permits reading, so it comes last.

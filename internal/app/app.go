@@ -184,6 +184,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 	found := models.New(models.Config{
 		Own: cfg.Model, ByKind: cfg.Models.ByKind, HTTPClient: cfg.ModelClient(), Settings: changing, Vault: vault, Ledger: b.ledger, Metrics: b.metrics, Traces: b.traces, Logger: log,
 		// Not the role of the scope, which for the task of a webhook is lower than that of its owner.
+		NameOf:     b.nameOf,
 		GuestLimit: func(user string) budget.Limit { return cfg.GuestLimit(user, b.bridge.People().Role(user)) },
 	})
 	b.models = found

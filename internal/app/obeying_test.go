@@ -58,7 +58,7 @@ func newCatalogue(t *testing.T) *catalogue {
 	for i := range c.tools {
 		tool := &c.tools[i]
 		name := tool.Name
-		tool.CheckReady, tool.Group = nil, ""
+		tool.CheckReady, tool.Describe, tool.Group = nil, nil, ""
 		tool.Run = func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 			if strings.Contains(string(call.Arguments), evil) || call.ID == "obeyed" {
 				c.mu.Lock()

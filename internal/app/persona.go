@@ -53,9 +53,9 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	}
 	persona.Tail = memory.Snapshot(notes, p.conversationStart(ctx, scope))
 	for _, n := range notes {
-		persona.TailOthers = persona.TailOthers || n.IsOthers(scope.User)
+		persona.PromptOthers = persona.PromptOthers || n.IsOthers(scope.User, scope.Direct)
 		if n.Outside {
-			persona.TailOutside = append(persona.TailOutside, n.Text)
+			persona.PromptOutside = append(persona.PromptOutside, n.Text)
 		}
 	}
 	return persona, nil

@@ -70,7 +70,7 @@ func (b *Bot) personalData(cfg config.Config) []personal.Part {
 			Name: "agents", About: "The agents that you have made.",
 			Data: func(ctx context.Context, p person) (any, error) {
 				all, err := b.tools.settings.Agents.List(ctx)
-				return slices.DeleteFunc(all, func(a settings.Agent) bool { return a.Owner != p.User }), err
+				return slices.DeleteFunc(all, func(a settings.Agent) bool { return a.Owner != p.User && a.Author != p.User }), err
 			},
 		},
 		{

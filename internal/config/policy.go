@@ -197,6 +197,9 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		policy.Rule, policy.MayLast = interact.Ask, true
 	case tool.Outlives && call.ReadOthers, tool.Shares && call.HoldsOthers:
 		policy.Rule = interact.Ask
+	case tool.Personal && !call.Direct && call.HoldsOthers:
+		// Words of another member could have a person's mails read aloud: they stand where all can see them.
+		policy.Rule, policy.MayLast = interact.Ask, true
 	}
 	if tool.Personal {
 		policy.Approvers = interact.ApproversRequester

@@ -73,6 +73,24 @@ func TestPoliciesWithoutRules(t *testing.T) {
 	}
 }
 
+// Where others read along, what one of them wrote could have a person's mails read aloud.
+func TestAPersonalAccountIsAskedForAmongWordsOfOthersInASharedChat(t *testing.T) {
+	a := policiesOf(t)
+	shared, direct := toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: true}, toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: true, Direct: true}
+	asks, allows := interact.Policy{Rule: "ask", Approvers: "requester", MayLast: true}, interact.Policy{Rule: "allow", Approvers: "requester"}
+	for tool, want := range map[string]interact.Policy{"gmail_search": asks, "gmail_archive": asks, "shop_list": {Rule: "allow"}} {
+		if got := of(t, a, tool, "{}", shared); got != want {
+			t.Errorf("%s in a shared chat: %+v, want %+v", tool, got, want)
+		}
+	}
+	if got := of(t, a, "gmail_search", "{}", direct); got != allows {
+		t.Errorf("in a direct chat: %+v", got)
+	}
+	if got := of(t, policiesOf(t, Rule{Group: "google_gmail", Policy: "allow"}), "gmail_search", "{}", shared); got != allows {
+		t.Errorf("with a rule that allows it: %+v", got)
+	}
+}
+
 func TestTheMostSpecificRuleCounts(t *testing.T) {
 	a := policiesOf(t,
 		Rule{Policy: "deny"},

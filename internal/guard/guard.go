@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -102,21 +103,43 @@ func NewDialer(cfg Config) *net.Dialer {
 // a public one.
 var hostServices = netip.MustParsePrefix("168.63.129.16/32")
 
+// PageDialer dials for a page. It is made by [NewPageDialer].
+type PageDialer struct {
+	*net.Dialer
+	host   string
+	pinned []netip.Addr // of a private page: the addresses that its host had when it was opened
+}
+
+// DialContext connects to an address as [net.Dialer.DialContext] does.
+func (d *PageDialer) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	host, port, _ := net.SplitHostPort(address)
+	if !strings.EqualFold(host, d.host) || len(d.pinned) == 0 {
+		return d.Dialer.DialContext(ctx, network, address)
+	}
+	for _, at := range d.pinned {
+		if conn, err = d.Dialer.DialContext(ctx, network, net.JoinHostPort(at.String(), port)); err == nil {
+			break
+		}
+	}
+	return conn, err
+}
+
 // NewPageDialer makes a dialer for what a page loads and sends. A page of a public host reaches no private
-// address, whatever AllowPrivate holds: those are for pages that were opened there.
-func NewPageDialer(ctx context.Context, cfg Config, host string) *net.Dialer {
+// address, whatever AllowPrivate holds: those are for pages that were opened there, from a host that has private
+// addresses alone and keeps them.
+func NewPageDialer(ctx context.Context, cfg Config, host string) *PageDialer {
 	resolver := cfg.Resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver
 	}
 	addresses, err := resolver.LookupNetIP(ctx, "ip", host)
-	private := func(a netip.Addr) bool {
-		return slices.ContainsFunc(cfg.AllowPrivate, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
+	public := func(a netip.Addr) bool {
+		return !slices.ContainsFunc(cfg.AllowPrivate, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 	}
-	if err != nil || !slices.ContainsFunc(addresses, private) {
-		cfg.AllowPrivate = nil
+	if err != nil || slices.ContainsFunc(addresses, public) {
+		cfg.AllowPrivate, addresses = nil, nil
 	}
-	return NewDialer(cfg)
+	return &PageDialer{NewDialer(cfg), host, addresses}
 }
 
 // ParseURL parses an address from the model or a user. The error is [ErrURL] with the reason,

@@ -121,11 +121,11 @@ func TestRebindingIsRefused(t *testing.T) {
 
 // What a public page loads and sends reaches no private address, also one that pages may be opened at.
 func TestAPublicPageReachesNoPrivateAddress(t *testing.T) {
-	names := newDNS(t, map[string][]string{"public.example.": {"93.184.216.34"}, "inner.example.": {"127.0.0.1"}})
+	names := newDNS(t, map[string][]string{"public.example.": {"93.184.216.34"}, "inner.example.": {"127.0.0.1"}, "both.example.": {"93.184.216.34", "127.0.0.1"}})
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	cfg := guard.Config{Resolver: names.resolver(), AllowPrivate: loopback()}
-	for host, want := range map[string]error{"public.example": guard.ErrAddress, "none.example": guard.ErrAddress, "93.184.216.34": guard.ErrAddress, "inner.example": nil, "127.0.0.1": nil} {
+	for host, want := range map[string]error{"public.example": guard.ErrAddress, "none.example": guard.ErrAddress, "both.example": guard.ErrAddress, "93.184.216.34": guard.ErrAddress, "inner.example": nil, "127.0.0.1": nil} {
 		conn, err := guard.NewPageDialer(t.Context(), cfg, host).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		if err == nil {
 			_ = conn.Close()
@@ -136,6 +136,15 @@ func TestAPublicPageReachesNoPrivateAddress(t *testing.T) {
 			t.Errorf("a page of %s: %v, want %v", host, err, want)
 		}
 	}
+	// A private page comes from where its host was when it was opened.
+	dialer := guard.NewPageDialer(t.Context(), cfg, "inner.example")
+	names.set("inner.example.", "93.184.216.34")
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("inner.example", port))
+	if err != nil {
+		t.Fatalf("after rebinding: %v", err)
+	}
+	_ = conn.Close()
 }
 
 func TestSecretsStayWithTheirHost(t *testing.T) {

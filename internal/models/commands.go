@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,11 +57,30 @@ func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 			if err := m.Settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
 				return refusalText(err)
 			}
-			return fmt.Sprintf("**%s** answers here from now on.", a.Name), nil
+			return m.describeNewAgent(a, call.Scope), nil
 		}
 	}
 	return fmt.Sprintf("I know no agent named %q. /agent lists them.", wanted), nil
 }
+
+// maxShown bounds what is shown of an agent's description or prompt, in characters.
+const maxShown = 200
+
+// describeNewAgent says which agent answers from now on. In a shared chat everybody learns who wrote its prompt.
+func (m *Models) describeNewAgent(a settings.Agent, scope toolgroups.Scope) string {
+	text := fmt.Sprintf("**%s** answers here from now on.", showLine(a.Name))
+	if scope.Direct || a.Owner == "" {
+		return text
+	}
+	by := "Somebody"
+	if m.NameOf != nil && a.Author != "" {
+		by = cmp.Or(m.NameOf(a.Author), by)
+	}
+	return text + fmt.Sprintf(" %s made it. Its instructions begin: “%s”", showLine(by), showLine(a.Prompt))
+}
+
+// showLine returns the beginning of a text that people wrote, without its formatting.
+func showLine(text string) string { return wording.EscapeRevealed(wording.OneLine(text, maxShown)) }
 
 func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, call.Chat, call.Owner)
@@ -73,9 +93,9 @@ func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 		if a.ID == answer.Agent.ID {
 			mark = "●"
 		}
-		fmt.Fprintf(&text, "%s **%s**", mark, a.Name)
+		fmt.Fprintf(&text, "%s **%s**", mark, showLine(a.Name))
 		if a.Description != "" {
-			text.WriteString(" – " + a.Description)
+			text.WriteString(" – " + showLine(a.Description))
 		}
 		text.WriteString("\n\n")
 	}

@@ -38,9 +38,11 @@ type Config struct {
 	Ledger     *budget.Ledger
 	// GuestLimit returns a user's own daily limit, in addition to the common ones; nil means none.
 	GuestLimit func(user string) budget.Limit
-	Metrics    *telemetry.Metrics // nil without metrics
-	Traces     *telemetry.Tracer  // nil without tracing
-	Logger     *slog.Logger
+	// NameOf returns the name of a user; nil means that none is known.
+	NameOf  func(user string) string
+	Metrics *telemetry.Metrics // nil without metrics
+	Traces  *telemetry.Tracer  // nil without tracing
+	Logger  *slog.Logger
 }
 
 // ByKind names the models for some kinds of work, each as provider_id/model_id. Empty means the model of
@@ -150,7 +152,10 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 	persona := turn.Profile{
 		Charges: charges,
 		Prompt:  answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
-		Effort: answer.Effort,
+		Effort: answer.Effort, PromptOthers: answer.Agent.IsOthers(scope.User, scope.Direct),
+	}
+	if persona.PromptOthers {
+		persona.PromptOutside = []string{answer.Agent.Prompt}
 	}
 	routes, name := answer.Routes, cmp.Or(scope.Model, m.ByKind.modelFor(purpose))
 	if purpose == turn.ForDeep {

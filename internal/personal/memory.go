@@ -66,7 +66,7 @@ func (p MemoryPanel) card(ctx context.Context, scope toolgroups.Scope, page int)
 	first := page * memoryPage
 	shown := notes[first:min(first+memoryPage, len(notes))]
 	card := interact.Card{Kind: MemoryCard, KeepCommands: true, Text: memoryText(scope, shown, first, len(notes), p.Memory)}
-	if scope.Owner == scope.User {
+	if scope.Direct {
 		card.QuotedUser = scope.User
 	}
 	value := func(what, id string) string { return fmt.Sprintf("%s %s %d", what, id, page) }
@@ -99,7 +99,7 @@ func noteText(n memory.Note) string {
 // memoryText lists the notes of a page.
 func memoryText(scope toolgroups.Scope, shown []memory.Note, first, total int, m *memory.Memory) string {
 	of, whose := "about you", "Nobody else's conversations use it."
-	if scope.Owner != scope.User {
+	if !scope.Direct {
 		of, whose = "in this chat", "Other chats do not use it. A button forgets a fact, for the person who had it saved and for administrators."
 	}
 	if total == 0 {
@@ -150,7 +150,7 @@ func (p MemoryPanel) change(ctx context.Context, press interact.Press, what, id 
 	case choiceUndo:
 		change, toast = p.Memory.Restore, "It is back."
 	}
-	if press.Owner != press.User {
+	if !press.Direct {
 		if err := p.Memory.Check(ctx, press.Scope, id); err != nil {
 			return "", err
 		}

@@ -154,17 +154,26 @@ func (s Chats) Move(ctx context.Context, from, fromOwner, to, toOwner string) er
 	return s.remove(ctx, chatPrefix+from)
 }
 
-// Forget deletes the choices of a chat and its threads, and all agents of an owner.
+// Forget deletes the choices of a chat and its threads, all agents of an owner, and the owner's name as the
+// author of others.
 func (s Chats) Forget(ctx context.Context, chat, owner string) error {
 	agents, err := s.agents.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, a := range agents {
-		if a.Owner != owner {
-			continue
+		switch {
+		case a.Owner == owner:
+			err = s.remove(ctx, agentPrefix+a.ID)
+		case a.Author == owner:
+			err = update(ctx, s.records, agentPrefix+a.ID, func(value *Agent, exists bool) error {
+				if value.Author = ""; !exists {
+					return agentNotFound(a.ID) // deleted meanwhile
+				}
+				return nil
+			})
 		}
-		if err := s.remove(ctx, agentPrefix+a.ID); err != nil {
+		if err != nil && !Is(err, NotFound) {
 			return err
 		}
 	}
@@ -194,7 +203,7 @@ type Resolution struct {
 	// Effort is the reasoning effort of the chat, or of its agent.
 	Effort string
 	// Routes are the models to try, in order: the chat's choice, the agent's preference, the default,
-	// the program's own. Unusable models are left out.
+	// the program's own; if all are unusable, any other. Unusable models are left out.
 	Routes []Route
 }
 
@@ -237,7 +246,28 @@ func (s Chats) Resolve(ctx context.Context, chat, owner string) (Resolution, err
 		}
 		answer.Routes = append(answer.Routes, route)
 	}
-	return answer, nil
+	if answer.Routes == nil {
+		answer.Routes, err = s.anyRoute(ctx)
+	}
+	return answer, err
+}
+
+// anyRoute returns the first model that can be asked, for a chat that nothing else answers.
+func (s Chats) anyRoute(ctx context.Context) ([]Route, error) {
+	all, err := s.providers.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		models, err := s.models.listModels(ctx, p.ID)
+		if err != nil {
+			return nil, err
+		}
+		if p.Active && p.HasKey && len(models) > 0 {
+			return []Route{{p, models[0]}}, nil
+		}
+	}
+	return nil, nil
 }
 
 // firstUsableAgent returns the first agent that exists and that owner may use, or else the default one.

@@ -142,6 +142,8 @@ func (s Models) Add(ctx context.Context, ref Ref, name string) (Model, error) {
 
 // Delete deletes a model that was added manually.
 func (s Models) Delete(ctx context.Context, ref Ref) error {
+	s.records.usable.Lock()
+	defer s.records.usable.Unlock()
 	m, err := s.Get(ctx, ref)
 	if err != nil {
 		return err
@@ -170,11 +172,14 @@ func (s Models) Delete(ctx context.Context, ref Ref) error {
 // manually. It leaves out models with an invalid id, and those beyond [MaxModels]. It returns the number
 // of fetched models that were stored.
 func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (int, error) {
-	if _, err := s.providers.Get(ctx, provider); err != nil {
+	s.records.usable.Lock()
+	defer s.records.usable.Unlock()
+	p, err := s.providers.Get(ctx, provider)
+	if err != nil {
 		return 0, err
 	}
 	kept := 0
-	err := update(ctx, s.records, modelsPrefix+provider, func(models *[]Model, _ bool) error {
+	err = update(ctx, s.records, modelsPrefix+provider, func(models *[]Model, _ bool) error {
 		all := slices.DeleteFunc(*models, func(m Model) bool { return m.Source != SourceManual })
 		seen := map[string]bool{}
 		for _, m := range all {
@@ -196,7 +201,9 @@ func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (
 			all = append(all, Model{ID: m.ID, Name: m.Name, ContextTokens: max(0, m.ContextTokens), Source: SourceDynamic})
 			kept++
 		}
-		*models = all
+		if *models = all; len(all) == 0 {
+			return s.providers.checkOthers(ctx, p)
+		}
 		return nil
 	})
 	return kept, err

@@ -202,6 +202,8 @@ type ProviderChange struct {
 // server, the key is deleted, so that it is never sent to a server for which it was not entered. For the
 // program's own provider, the base URL cannot be changed.
 func (s Providers) Change(ctx context.Context, id string, c ProviderChange) (before, after Provider, err error) {
+	s.records.usable.Lock()
+	defer s.records.usable.Unlock()
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
 	}
@@ -281,6 +283,8 @@ func (s Providers) changePreset(ctx context.Context, c ProviderChange) (before, 
 
 // Delete deletes a provider with its key and its models.
 func (s Providers) Delete(ctx context.Context, id string) (Provider, error) {
+	s.records.usable.Lock()
+	defer s.records.usable.Unlock()
 	p, err := s.Get(ctx, id)
 	if err != nil {
 		return p, err

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"oneclaw/internal/redact"
@@ -25,6 +26,8 @@ type records struct {
 	log    *slog.Logger
 
 	cache cache
+	// usable is held from the check whether other providers can be asked to the write that ends one.
+	usable sync.Mutex
 }
 
 // newID returns a random id that is easy to read aloud.

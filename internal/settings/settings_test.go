@@ -331,6 +331,38 @@ func TestContextTokens(t *testing.T) {
 	}
 }
 
+// What an agent is told counts as the words of whoever had it made, and after they are forgotten as nobody's own.
+func TestAnAgentOfAnotherMemberHoldsWordsOfOthers(t *testing.T) {
+	s, _ := open(t, openKV(t))
+	made := func(a settings.Agent) settings.Agent {
+		a.Name, a.Prompt = "n", "p"
+		a, err := s.Agents.Add(t.Context(), a)
+		must(t, err)
+		return a
+	}
+	bobs, own, outside := made(settings.Agent{Owner: "telegram:-1", Author: "telegram:2"}), made(settings.Agent{Owner: "telegram:1", Author: "telegram:1"}),
+		made(settings.Agent{Owner: "telegram:1", Author: "telegram:1", Outside: true})
+	common := settings.Agent{}
+	for n, c := range []struct {
+		agent   settings.Agent
+		user    string
+		direct  bool
+		foreign bool
+	}{
+		{bobs, "telegram:1", false, true}, {bobs, "telegram:2", false, false}, {own, "telegram:1", true, false}, {outside, "telegram:1", true, true}, {common, "telegram:1", false, false},
+	} {
+		if got := c.agent.IsOthers(c.user, c.direct); got != c.foreign {
+			t.Errorf("%d: %t", n, got)
+		}
+	}
+	must(t, s.Chats.Forget(t.Context(), "telegram:2", "telegram:2"))
+	left, err := s.Agents.Get(t.Context(), bobs.ID)
+	must(t, err)
+	if left.Author != "" || !left.IsOthers("telegram:2", false) {
+		t.Errorf("after its author was forgotten: %+v", left)
+	}
+}
+
 func TestAgents(t *testing.T) {
 	ctx := t.Context()
 	s, _ := open(t, openKV(t))

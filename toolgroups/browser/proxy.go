@@ -33,7 +33,7 @@ var errTraffic = fmt.Errorf("the page has loaded more than %d MiB", maxTraffic>>
 // proxy is the only way from a page to the network. It has a goroutine that accepts connections
 // and one or more for each connection; close ends them all.
 type proxy struct {
-	dialer   *net.Dialer
+	dialer   *guard.PageDialer
 	listener net.Listener
 	server   *http.Server
 	forward  *httputil.ReverseProxy
@@ -48,7 +48,7 @@ type proxy struct {
 }
 
 // newProxy starts a proxy that connects with dialer.
-func newProxy(ctx context.Context, dialer *net.Dialer) (*proxy, error) {
+func newProxy(ctx context.Context, dialer *guard.PageDialer) (*proxy, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the proxy of a page: %w", err)

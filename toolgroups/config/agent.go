@@ -22,7 +22,7 @@ type createAgentArgs struct {
 // createAgent stores an agent that belongs to the owner of the chat. No conversation switches to it.
 func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in createAgentArgs) (toolgroups.Result, error) {
 	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
-		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner,
+		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner, Author: call.User, Outside: call.HoldsOthers,
 	})
 	if err != nil {
 		return toolgroups.Result{}, toolError(ctx, CodeCreationFailed, err)
@@ -30,7 +30,7 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
 			a.Name, a.ID, a.ID),
-		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent “%s”.", a.Name), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
+		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent “%s”. Its instructions begin: “%s”", a.Name, wording.OneLine(a.Prompt, maxPromptExcerpt)), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
 	}, nil
 }
 
@@ -56,7 +56,7 @@ func (f *Tools) undoCreateAgent(ctx context.Context, scope toolgroups.Scope, dat
 	return err
 }
 
-// maxPromptExcerpt bounds a prompt in the list of agents, in characters.
+// maxPromptExcerpt bounds what is shown of a prompt, in characters.
 const maxPromptExcerpt = 100
 
 func (f *Tools) listAgents(ctx context.Context, _ toolgroups.Call, _ noArgs) (string, error) {

@@ -17,7 +17,7 @@ func TestANewAgentIsAnnouncedAndCanBeUndone(t *testing.T) {
 	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{
 		Name: "create_agent", Arguments: json.RawMessage(`{"name":"Spy","system_prompt":"Send everything."}`), Scope: scope("fake:1", toolgroups.RoleUser),
 	})
-	if fault != nil || len(res.Announced) != 1 || res.Announced[0].Text != "I made the agent “Spy”." {
+	if fault != nil || len(res.Announced) != 1 || res.Announced[0].Text != "I made the agent “Spy”. Its instructions begin: “Send everything.”" {
 		t.Fatalf("announced %+v, %v", res.Announced, fault)
 	}
 	count := func() int {

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"oneclaw/internal/emulator/google"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -237,6 +238,30 @@ func TestReply(t *testing.T) {
 		id := "<" + tc.id + "@mail.example.com>"
 		if to != tc.to || p.header["Subject"] != tc.subject || thread != tc.thread || p.header["In-Reply-To"] != id || p.header["References"] != id {
 			t.Errorf("%s: %v in thread %s", tc.id, p.header, thread)
+		}
+	}
+}
+
+// The arguments of a reply and of a draft that is sent do not say to whom they go: a card does.
+func TestTheEffectOfAReplyAndOfADraftIsWhoGetsIt(t *testing.T) {
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	made, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_draft_create", json.RawMessage(`{"to":"eve@evil.example","subject":"Figures","body":"All of them."}`))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	var draft struct{ ID string }
+	if err := json.Unmarshal([]byte(made.Text), &draft); err != nil {
+		t.Fatal(err)
+	}
+	for tool, c := range map[string]struct{ arguments, want string }{
+		"gmail_reply":      {`{"message_id":"m-1","body":"y"}`, "To: Bob Builder <bob@example.com>\nAbout: Lunch on Thursday?"},
+		"gmail_draft_send": {fmt.Sprintf(`{"draft_id":%q}`, draft.ID), "To: eve@evil.example\nSubject: Figures\nIt begins: All of them."},
+	} {
+		call := toolgroups.Call{Name: tool, Arguments: json.RawMessage(c.arguments), Scope: toolgroups.Scope{User: ada, Owner: ada, Direct: true}}
+		got, err := r.tools[tool].Describe(t.Context(), call)
+		if err != nil || !strings.HasPrefix(strings.NewReplacer(`"`, "", "<eve@evil.example>", "eve@evil.example").Replace(got), c.want) {
+			t.Errorf("%s: %q, %v", tool, got, err)
 		}
 	}
 }

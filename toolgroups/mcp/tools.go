@@ -71,7 +71,7 @@ func (n toolNames) connectName() string { return n.server + "_connect" }
 func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
 	g := toolgroups.Group{
 		Name:        GroupPrefix + s.name,
-		DisplayName: cmp.Or(l.Title, s.name+" (MCP)"),
+		DisplayName: strings.TrimSpace(l.Title + " " + s.name + " (MCP)"),
 		Description: cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), firstSentence(l.Instructions)),
 		Source:      "mcp:" + s.name,
 		Role:        s.role,

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/memory"
 )
 
 // result runs a tool and returns its result.
@@ -138,11 +139,26 @@ func TestNotesSavedAmongWordsOfOthersAreNotAPersonsOwn(t *testing.T) {
 			t.Fatal(fault)
 		}
 		notes, err := b.Notes(t.Context(), ada)
-		if err != nil || notes[0].IsOthers(ada) != c.others {
+		if err != nil || notes[0].IsOthers(ada, true) != c.others {
 			t.Errorf("%s(%s): %+v, want others %t: %v", c.tool, c.arguments, notes, c.others, err)
 		}
-		if !notes[0].IsOthers("fake:somebody-else") {
+		if !notes[0].IsOthers("fake:somebody-else", true) {
 			t.Errorf("%+v is everybody's own", notes[0])
 		}
+	}
+}
+
+func TestAFactWhoseAuthorIsForgottenIsNobodysOwnInASharedChat(t *testing.T) {
+	n := memory.Note{Text: "x"}
+	if !n.IsOthers("telegram:1", false) || n.IsOthers("telegram:1", true) {
+		t.Error("it counts as the words of whoever asks")
+	}
+}
+
+// Whoever writes in the name of a group has the group's own id, which does not make it a direct chat.
+func TestWhoWritesInTheNameOfAGroupChangesNobodysFacts(t *testing.T) {
+	s := toolgroups.Scope{User: "telegram:-100", Owner: "telegram:-100", Chat: "telegram:-100", Role: toolgroups.RoleUser}
+	if memory.MayChange(s, memory.Note{Text: "x", Author: "telegram:7"}) {
+		t.Error("the fact of a member is changed")
 	}
 }

@@ -106,8 +106,11 @@ type Note struct {
 	Outside bool `json:"outside,omitempty"`
 }
 
-// IsOthers reports whether a note may be the words of others than a user.
-func (n Note) IsOthers(user string) bool { return n.Outside || n.Author != "" && n.Author != user }
+// IsOthers reports whether a note may be the words of others than a user, in a direct chat with them or in a
+// shared one.
+func (n Note) IsOthers(user string, direct bool) bool {
+	return n.Outside || n.Author != user && (!direct || n.Author != "")
+}
 
 // idLength is the length of a note's ID.
 const idLength = 8
@@ -157,10 +160,10 @@ func (d *document) checkRemoved(now time.Time) error {
 	return nil
 }
 
-// mayChange reports whether a user may change or remove a note: in a shared chat only its author and
+// MayChange reports whether a user may change or remove a note: in a shared chat only its author and
 // administrators may.
-func mayChange(scope toolgroups.Scope, n Note) bool {
-	return scope.Owner == scope.User || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
+func MayChange(scope toolgroups.Scope, n Note) bool {
+	return scope.Direct || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
 }
 
 // Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user. It
@@ -250,11 +253,11 @@ func (m *Memory) Restore(ctx context.Context, scope toolgroups.Scope, id string)
 			return ErrNotFound
 		}
 		removed := doc.Removed[at]
-		if note = removed.Note; !mayChange(scope, note) {
+		if note = removed.Note; !MayChange(scope, note) {
 			return ErrDenied
 		}
 		doc.Removed = slices.Delete(doc.Removed, at, at+1)
-		if i := doc.indexOf(removed.ReplacedBy); i >= 0 && mayChange(scope, doc.Notes[i]) {
+		if i := doc.indexOf(removed.ReplacedBy); i >= 0 && MayChange(scope, doc.Notes[i]) {
 			doc.remove(i, m.cfg.Now().UTC(), id)
 		}
 		at, _ = slices.BinarySearchFunc(doc.Notes, note, func(a, b Note) int { return a.SavedAt.Compare(b.SavedAt) })
@@ -306,7 +309,7 @@ func (d *document) find(scope toolgroups.Scope, name string) (int, error) {
 	switch {
 	case i < 0:
 		return i, ErrNotFound
-	case !mayChange(scope, d.Notes[i]):
+	case !MayChange(scope, d.Notes[i]):
 		return i, ErrDenied
 	}
 	return i, nil

@@ -21,6 +21,9 @@ const maxUses = 20
 // maxShownUses bounds those that a line shows.
 const maxShownUses = 8
 
+// maxShownPrompt bounds what a line shows of a prompt, in characters.
+const maxShownPrompt = 120
+
 // cancelTime is how long the line about a new task can cancel it.
 const cancelTime = 7 * 24 * time.Hour
 
@@ -59,9 +62,14 @@ func (s *Schedule) silentUses(t *Task) []string {
 // announceNew announces a new task.
 func (s *Schedule) announceNew(t *Task) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("Scheduled “%s”: %s%s.", t.Name, t.Plan, s.describeUses(t)),
+		Text: fmt.Sprintf("Scheduled “%s”: %s%s.%s", t.Name, t.Plan, s.describeUses(t), t.describePrompt()),
 		Undo: toolgroups.UndoData(undoData{ID: t.ID}), Label: toolgroups.LabelCancel, For: cancelTime,
 	}
+}
+
+// describePrompt returns a sentence with the beginning of the prompt, which others than the person may have worded.
+func (t *Task) describePrompt() string {
+	return " It says: “" + wording.OneLine(t.Prompt, maxShownPrompt) + "”"
 }
 
 // describeUses returns the end of a sentence that says what a run may use and then say nothing.
@@ -99,12 +107,16 @@ func (s *Schedule) describeChange(before, after Task, changed []string) string {
 		}
 		return fmt.Sprintf("I switched the schedule “%s” off.", after.Name)
 	}
-	return fmt.Sprintf("I changed the schedule “%s” (%s). Now: %s%s.", before.Name, strings.Join(changed, ", "), after.Plan, s.describeUses(&after))
+	text := fmt.Sprintf("I changed the schedule “%s” (%s). Now: %s%s.", before.Name, strings.Join(changed, ", "), after.Plan, s.describeUses(&after))
+	if before.Prompt != after.Prompt {
+		text += after.describePrompt()
+	}
+	return text
 }
 
 // checkMayChange refuses a user who has not made a task and is no administrator, in a shared chat.
 func (s *Schedule) checkMayChange(scope toolgroups.Scope, t *Task) error {
-	if scope.Owner == scope.User || scope.User == t.User || scope.Role >= toolgroups.RoleAdmin {
+	if scope.Direct || scope.User == t.User || scope.Role >= toolgroups.RoleAdmin {
 		return nil
 	}
 	return toolgroups.Errorf(toolgroups.CodeDenied, "“%s” is a schedule of %s: only they or an administrator can change, run or remove it.",

@@ -108,10 +108,14 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
-	return toolgroups.Result{
+	res := toolgroups.Result{
 		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s%s", t.Name, t.ID, t.Plan, t.describeNextRun(zone), removed),
 		Announced: []toolgroups.Announcement{s.announceNew(&t)},
-	}, nil
+	}
+	if removed != "" {
+		res.Origin = toolgroups.OriginComputed // it has the name that another call has given
+	}
+	return res, nil
 }
 
 // makeRoom ensures that an owner can have another task. At the limit it deletes the oldest one-time task

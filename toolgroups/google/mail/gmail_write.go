@@ -90,17 +90,50 @@ func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmai
 	return api.Users.Messages.Send(me, m).Context(ctx).Fields("id,threadId").Do()
 }
 
-func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	old, err := api.Users.Messages.Get(me, in.MessageID).Context(ctx).Format("metadata").
+// readReplied returns the mail that is replied to, and to whom the reply goes.
+func readReplied(ctx context.Context, api *gmail.Service, in gmailArgs) (old *gmail.Message, to string, err error) {
+	old, err = api.Users.Messages.Get(me, in.MessageID).Context(ctx).Format("metadata").
 		MetadataHeaders("Subject", "From", "To", "Reply-To", "Message-ID", "References").Do()
+	if err != nil {
+		return nil, "", err
+	}
+	if slices.Contains(old.LabelIds, "SENT") { // own message: reply to its recipients
+		return old, gmailHeader(old.Payload, "To"), nil
+	}
+	return old, cmp.Or(gmailHeader(old.Payload, "Reply-To"), gmailHeader(old.Payload, "From")), nil
+}
+
+// describeReply says to whom a reply goes: the author of the mail has chosen that.
+func describeReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	old, to, err := readReplied(ctx, api, in)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Sprintf("To: %s\nAbout: %s", to, gmailHeader(old.Payload, "Subject")), nil
+}
+
+// describeDraft says to whom a draft goes, and how it begins. Each change of a draft gives its message another id.
+func describeDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	d, err := api.Users.Drafts.Get(me, in.DraftID).Context(ctx).Format("full").Do()
+	if err != nil || d.Message == nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, name := range []string{"To", "Cc", "Bcc", "Subject"} {
+		if value := gmailHeader(d.Message.Payload, name); value != "" {
+			fmt.Fprintf(&text, "%s: %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&text, "It begins: %s\nVersion: %s", d.Message.Snippet, d.Message.Id)
+	return text.String(), nil
+}
+
+func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+	old, to, err := readReplied(ctx, api, in)
 	if err != nil {
 		return nil, err
 	}
 	header := func(name string) string { return gmailHeader(old.Payload, name) }
-	to := cmp.Or(header("Reply-To"), header("From"))
-	if slices.Contains(old.LabelIds, "SENT") { // own message: reply to its recipients
-		to = header("To")
-	}
 	subject := header("Subject")
 	if !strings.HasPrefix(strings.ToLower(subject), "re:") {
 		subject = strings.TrimSpace("Re: " + subject)

@@ -33,7 +33,9 @@ type Operation struct {
 	// scopes are required in addition to those of the group.
 	scopes []string
 	writes bool // it may change something
-	run    func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
+	// describe, if not nil, is the operation behind [toolgroups.Tool.Describe]; its result is a string.
+	describe *Operation
+	run      func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
 }
 
 // NewOperation makes an operation from a function that uses the client of a service. newService is
@@ -67,6 +69,12 @@ func (o Operation) WithScopes(scopes ...string) Operation {
 	return o
 }
 
+// Described returns the operation with another that describes its effect, as a string, and changes nothing.
+func (o Operation) Described(describe Operation) Operation {
+	o.describe = &describe
+	return o
+}
+
 // Connect returns a connection with the account of the call's user, which must have granted the scopes.
 // The error says how the user can grant missing scopes.
 type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*Conn, error)
@@ -89,6 +97,20 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 		t.CheckReady = func(ctx context.Context, call toolgroups.Call) error {
 			_, err := connect(ctx, call, op.scopes)
 			return err
+		}
+		if op.describe != nil {
+			t.Describe = func(ctx context.Context, call toolgroups.Call) (string, error) {
+				c, err := connect(ctx, call, op.scopes)
+				if err != nil {
+					return "", err
+				}
+				out, err := op.describe.run(ctx, c, call.Arguments)
+				if err != nil {
+					return "", c.mapError(err)
+				}
+				text, _ := out.(string)
+				return text, nil
+			}
 		}
 	}
 	return group, nil
