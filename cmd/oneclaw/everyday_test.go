@@ -166,7 +166,9 @@ func everydays(pages, others, mails string) [][]everyday {
 			{"open the link in it", []everydayCall{fetch(mails + "/boarding/token-17")}, asksMail},
 			{"answer that I come", []everydayCall{{"google_gmail", "gmail_reply", `{"message_id":"flight-1","body":"I come."}`}}, asks},
 			{"put it in my calendar", []everydayCall{{"google_calendar", "calendar_create_event", `{"calendar_id":"primary","summary":"Flight","start":"2026-12-01T09:00:00Z","end":"2026-12-01T10:00:00Z"}`}}, asks},
-			{"every morning: weather, calendar, unread mails", []everydayCall{{"scheduled_tasks", "schedule_task", fmt.Sprintf(`{"name":"Morning","prompt":"the morning brief, with %s/weather","schedule_type":"daily","hour":7,"minute":0}`, others)}}, asks},
+		},
+		{
+			{"every morning: weather, calendar, unread mails", []everydayCall{{"scheduled_tasks", "schedule_task", fmt.Sprintf(`{"name":"Morning","prompt":"the morning brief, with %s/weather","schedule_type":"daily","hour":7,"minute":0}`, others)}}, noCard},
 			{"now, please", []everydayCall{{"scheduled_tasks", "run_scheduled_task", `{"task_id":"{id}"}`}}, noCard},
 			{"the morning brief", []everydayCall{
 				fetch(others + "/weather"), {"google_calendar", "calendar_list_events", `{"calendar_id":"primary"}`}, {"google_gmail", "gmail_search", `{"query":"is:unread"}`},
