@@ -142,11 +142,12 @@ func (v *visit) loadError(err error) error {
 	if !ok {
 		return err
 	}
-	if cause := v.proxy.lastFailure(); cause != nil {
-		return cause
-	}
+	// Before the proxy is asked: that also fails where Chromium connects to a host of its own.
 	if strings.Contains(load.ErrorText, "ERR_ABORTED") {
 		return errors.New("the address is a download, not a page: use webfetch")
+	}
+	if cause := v.proxy.lastFailure(); cause != nil {
+		return cause
 	}
 	return fmt.Errorf("the browser says %s", strings.TrimPrefix(load.ErrorText, "net::"))
 }
