@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,8 +106,17 @@ func TestAReplyToAQuestionIsItsAnswerAndNotAMessage(t *testing.T) {
 	least := 3.0
 	c := &curious{asks: form(toolgroups.Field{Name: "n", Title: "How many", Type: toolgroups.FieldInteger, Min: &least, Required: true})}
 	r := c.rig(t)
+	changes := r.cfg.Store.Watch(t.Context(), "card/")
 	r.accept(direct("1", "run x"))
 	card := r.platform.wait(t, 1)[0]
+	for change, err := range changes { // a reply that comes before it is stored where the question stands is shown first
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(change.Value, []byte(`"ids":[`)) {
+			break
+		}
+	}
 	for i, say := range []struct{ text, answer string }{
 		{"many", "I need a whole number, such as 7. Please answer the question once more."},
 		{"2.5", "I need a whole number, such as 7. Please answer the question once more."},
