@@ -49,6 +49,7 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	notes, err := p.memory.Notes(ctx, scope.Owner)
 	if err != nil {
 		p.log.Warn("answering without memory", "err", err)
+		persona.PromptOthers = true // what is recalled may be of others
 		return persona, nil
 	}
 	persona.Tail = memory.Snapshot(notes, p.conversationStart(ctx, scope))
