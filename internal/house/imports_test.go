@@ -118,7 +118,7 @@ var clients = []client{
 	{"github.com/jackc/pgx/v5", "storage/postgres", []string{"internal/lab/scale"}}, // what it counts is compared with what a server counts
 	{"go.opentelemetry.io/otel", "internal/telemetry", nil},
 	{"go.opentelemetry.io/proto", "internal/emulator/collector", nil},
-	{"github.com/prometheus/prometheus", "internal/telemetry", nil},
+	{"github.com/VictoriaMetrics/metricsql", "internal/telemetry", nil},
 	// For the packages alone: who imports it is a program of its own, so that this one does not grow by it.
 	{"github.com/google/go-containerregistry", "deploy/release", nil},
 	// For tests alone: nothing that the program is built from may import its owner.
