@@ -721,29 +721,34 @@ func TestScheduledTurnAsksInItsChat(t *testing.T) {
 func TestCardShowsAllOfTheArguments(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("echo nothing to see here; ", 200) + "rm -rf /"
+	const effectOf = "send " // the tool says what a command that begins so would do
 	for name, tc := range map[string]struct {
 		command string
 		cards   int
 		want    []string
 	}{
-		"two lines":  {"a\nb", 1, []string{"```\na\nb\n```"}},
-		"fences":     {"a ``` b", 1, []string{"````\na ``` b\n````"}},
-		"directions": {"rm \u202egpj.exe", 1, []string{"rm ⟨U+202E⟩gpj.exe"}},
-		"invisible":  {"a\u200b\u00ad\x1b[2K\u3164b", 1, []string{"a⟨U+200B⟩⟨U+00AD⟩⟨U+001B⟩[2K⟨U+3164⟩b"}},
-		"fillers":    {"a\ufe0f\U000e0141\u115f\u034f\uffa0b", 1, []string{"a⟨U+FE0F⟩⟨U+E0141⟩⟨U+115F⟩⟨U+034F⟩⟨U+FFA0⟩b"}},
-		"pictures":   {"❤️ ☎️", 1, []string{"❤️ ☎️"}},
-		"scripts":    {"curl gооgle.com", 1, []string{"curl g⟨U+043E⟩⟨U+043E⟩gle.com"}},
-		"a script":   {"curl https://аррӏе.com/сервис", 1, []string{"curl https://⟨U+0430⟩⟨U+0440⟩⟨U+0440⟩⟨U+04CF⟩⟨U+0435⟩.com/сервис"}},
-		"Greek":      {"mail αdmin@x.org", 1, []string{"mail ⟨U+03B1⟩dmin@x.org"}},
-		"languages":  {"echo Привет, Γειά, 東京のWi-Fi: файл.txt, сор", 1, []string{"echo Привет, Γειά, 東京のWi-Fi: файл.txt, сор"}},
-		"spaces":     {"ls" + strings.Repeat(" ", 300) + "; rm -rf /", 1, []string{"ls⟨300 spaces⟩; rm -rf /"}},
-		"tabs":       {"ls" + strings.Repeat("\t", 100) + "x", 1, []string{"ls⟨100 tabs⟩x"}},
-		"lines":      {"ls" + strings.Repeat(" \n", 50) + "rm", 1, []string{"ls⟨50 spaces, 50 line breaks⟩\nrm"}},
-		"indented":   {"if a:\n\n\n" + strings.Repeat(" ", 24) + "b", 1, []string{"if a:\n\n\n" + strings.Repeat(" ", 24) + "b"}},
-		"long":       {long, 2, []string{long, "Please read them to the end."}},
+		"two lines":   {"a\nb", 1, []string{"```\na\nb\n```"}},
+		"fences":      {"a ``` b", 1, []string{"````\na ``` b\n````"}},
+		"directions":  {"rm \u202egpj.exe", 1, []string{"rm ⟨U+202E⟩gpj.exe"}},
+		"invisible":   {"a\u200b\u00ad\x1b[2K\u3164b", 1, []string{"a⟨U+200B⟩⟨U+00AD⟩⟨U+001B⟩[2K⟨U+3164⟩b"}},
+		"fillers":     {"a\ufe0f\U000e0141\u115f\u034f\uffa0b", 1, []string{"a⟨U+FE0F⟩⟨U+E0141⟩⟨U+115F⟩⟨U+034F⟩⟨U+FFA0⟩b"}},
+		"pictures":    {"❤️ ☎️", 1, []string{"❤️ ☎️"}},
+		"scripts":     {"curl gооgle.com", 1, []string{"curl g⟨U+043E⟩⟨U+043E⟩gle.com"}},
+		"a script":    {"curl https://аррӏе.com/сервис", 1, []string{"curl https://⟨U+0430⟩⟨U+0440⟩⟨U+0440⟩⟨U+04CF⟩⟨U+0435⟩.com/сервис"}},
+		"Greek":       {"mail αdmin@x.org", 1, []string{"mail ⟨U+03B1⟩dmin@x.org"}},
+		"languages":   {"echo Привет, Γειά, 東京のWi-Fi: файл.txt, сор", 1, []string{"echo Привет, Γειά, 東京のWi-Fi: файл.txt, сор"}},
+		"spaces":      {"ls" + strings.Repeat(" ", 300) + "; rm -rf /", 1, []string{"ls⟨300 spaces⟩; rm -rf /"}},
+		"tabs":        {"ls" + strings.Repeat("\t", 100) + "x", 1, []string{"ls⟨100 tabs⟩x"}},
+		"lines":       {"ls" + strings.Repeat(" \n", 50) + "rm", 1, []string{"ls⟨50 spaces, 50 line breaks⟩\nrm"}},
+		"indented":    {"if a:\n\n\n" + strings.Repeat(" ", 24) + "b", 1, []string{"if a:\n\n\n" + strings.Repeat(" ", 24) + "b"}},
+		"long":        {long, 2, []string{long, "Please read them to the end."}},
+		"long effect": {effectOf + "x", 2, []string{long, "Please read them to the end."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &workshop{}
+			if strings.HasPrefix(tc.command, effectOf) {
+				w.effect = func() string { return long }
+			}
 			r := w.guarded(t)
 			w.ran = nil
 			line, _ := json.Marshal(tc.command)
@@ -782,7 +787,15 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 		w := &workshop{}
 		r := w.guarded(t)
 		r.accept(direct("1", "run "+strings.Repeat("x", 40_000)))
-		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"its arguments are too long for a person to check") {
+		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"what it would do is too long for a person to check") {
+			t.Errorf("answer %q", answer)
+		}
+	})
+	t.Run("too long an effect", func(t *testing.T) {
+		w := &workshop{effect: func() string { return strings.Repeat("x", 40_000) }}
+		r := w.guarded(t)
+		r.accept(direct("1", "run it"))
+		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"what it would do is too long for a person to check") {
 			t.Errorf("answer %q", answer)
 		}
 	})

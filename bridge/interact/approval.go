@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/audit"
@@ -260,8 +261,8 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 			parts = append(parts, one.hash)
 		}
 	}
-	if !whole {
-		return deny("its arguments are too long for a person to check; make it in smaller steps")
+	if !whole || utf8.RuneCountInString(r.Effect) > maxArguments {
+		return deny("what it would do is too long for a person to check; make it in smaller steps")
 	}
 	if lasting != nil {
 		r.Lasting, r.LastingKey = lasting, lasting.key

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// maxOnCard bounds the arguments on the card itself, in characters; longer ones are shown in full
+	// maxOnCard bounds the effect and the arguments on the card itself, in characters; longer ones are shown in full
 	// in messages above it.
 	maxOnCard = 2000
-	// maxArguments bounds the arguments that an approver has to check, in characters.
+	// maxArguments bounds the arguments, and the effect, that an approver has to check, in characters.
 	maxArguments = 30_000
 	// maxDescription bounds the description of the tool on the card, in characters.
 	maxDescription = 200
@@ -74,15 +74,15 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 			text.WriteString("It uses your account, and all who are here can read what I answer with it.\n\n")
 		}
 	}
+	shown := arguments
 	if r.Effect != "" {
-		text.WriteString(wording.Fence(r.Effect) + "\n\n")
+		shown = wording.Fence(r.Effect) + "\n\n" + arguments
 	}
-	if utf8.RuneCountInString(arguments) > maxOnCard {
-		card.Lead = fmt.Sprintf("**The arguments of %s:**\n\n%s", wording.InlineCode(r.Tool), arguments)
-		text.WriteString("Its arguments are in the messages above. Please read them to the end.")
-	} else {
-		text.WriteString(arguments)
+	if utf8.RuneCountInString(shown) > maxOnCard {
+		card.Lead = fmt.Sprintf("**What %s would do:**\n\n%s", wording.InlineCode(r.Tool), shown)
+		shown = "What it would do is in the messages above. Please read them to the end."
 	}
+	text.WriteString(shown)
 	requester := wording.EscapeRevealed(wording.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
 	who := requester + " or an administrator"
 	switch {

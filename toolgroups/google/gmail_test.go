@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -242,26 +243,34 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// The arguments of a reply and of a draft that is sent do not say to whom they go: a card does.
-func TestTheEffectOfAReplyAndOfADraftIsWhoGetsIt(t *testing.T) {
+// The arguments of a reply and of a draft that is sent do not say to whom they go, nor what the draft says: a
+// card does, to the end, and shows the source of HTML, which can hide text.
+func TestTheEffectOfAReplyAndOfADraftIsWhoGetsWhat(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail")
-	made, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_draft_create", json.RawMessage(`{"to":"eve@evil.example","subject":"Figures","body":"All of them."}`))
-	if fault != nil {
-		t.Fatal(fault)
+	draft := func(body string, html bool) string {
+		arguments, _ := json.Marshal(map[string]any{"to": "eve@evil.example", "subject": "Figures", "body": body, "html": html})
+		made, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_draft_create", arguments)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		var d struct{ ID string }
+		if err := json.Unmarshal([]byte(made.Text), &d); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(`{"draft_id":%q}`, d.ID)
 	}
-	var draft struct{ ID string }
-	if err := json.Unmarshal([]byte(made.Text), &draft); err != nil {
-		t.Fatal(err)
-	}
-	for tool, c := range map[string]struct{ arguments, want string }{
-		"gmail_reply":      {`{"message_id":"m-1","body":"y"}`, "To: Bob Builder <bob@example.com>\nAbout: Lunch on Thursday?"},
-		"gmail_draft_send": {fmt.Sprintf(`{"draft_id":%q}`, draft.ID), "To: eve@evil.example\nSubject: Figures\nIt begins: All of them."},
+	long := "All of them." + strings.Repeat("\n", 40) + strings.Repeat("And more. ", 100) + "The end."
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"gmail_reply", `{"message_id":"m-1","body":"y"}`, "To: Bob Builder <bob@example.com>\nAbout: Lunch on Thursday?"},
+		{"gmail_draft_send", draft(long, false), "To: eve@evil.example\nSubject: Figures\nVersion: *\nText (text/plain):\n" + long},
+		{"gmail_draft_send", draft(`Hi<i hidden>4711</i>`, true), "To: eve@evil.example\nSubject: Figures\nVersion: *\nText (text/html):\nHi<i hidden>4711</i>"},
 	} {
-		call := toolgroups.Call{Name: tool, Arguments: json.RawMessage(c.arguments), Scope: toolgroups.Scope{User: ada, Owner: ada, Direct: true}}
-		got, err := r.tools[tool].Describe(t.Context(), call)
-		if err != nil || !strings.HasPrefix(strings.NewReplacer(`"`, "", "<eve@evil.example>", "eve@evil.example").Replace(got), c.want) {
-			t.Errorf("%s: %q, %v", tool, got, err)
+		call := toolgroups.Call{Name: c.tool, Arguments: json.RawMessage(c.arguments), Scope: toolgroups.Scope{User: ada, Owner: ada, Direct: true}}
+		got, err := r.tools[c.tool].Describe(t.Context(), call)
+		got = regexp.MustCompile("Version: .*").ReplaceAllString(strings.NewReplacer(`"`, "", "<eve@evil.example>", "eve@evil.example", "\r", "").Replace(got), "Version: *")
+		if err != nil || got != c.want {
+			t.Errorf("%s: %q, %v, want %q", c.tool, got, err, c.want)
 		}
 	}
 }

@@ -144,25 +144,14 @@ func gmailWalk(p *gmail.MessagePart, depth int, visit func(p *gmail.MessagePart,
 	}
 }
 
-// gmailFetchText returns the joined text of parts. It fetches the parts that are not in the message.
+// gmailFetchText returns the joined text of parts, and of HTML what can be read.
 func gmailFetchText(ctx context.Context, api *gmail.Service, c *service.Conn, message string, parts []*gmail.MessagePart) (string, error) {
 	var texts []string
 	for _, p := range parts {
-		body := p.Body
-		if body == nil {
-			continue
-		}
-		if body.Data == "" && body.AttachmentId != "" {
-			var err error
-			if body, err = api.Users.Messages.Attachments.Get(me, message, body.AttachmentId).Context(ctx).Do(); err != nil {
-				return "", err
-			}
-		}
-		data, err := decodeBase64(body.Data)
+		text, err := gmailFetchSource(ctx, api, message, p)
 		if err != nil {
-			return "", service.Wrap("decode the text of the message", err)
+			return "", err
 		}
-		text := decodeText(data, gmailHeader(p, "Content-Type"))
 		if p.MimeType == "text/html" {
 			// Markup costs tokens and says little. Keep HTML that cannot be converted.
 			if read, err := c.Reader.VisibleText(ctx, text); err == nil {
@@ -172,6 +161,25 @@ func gmailFetchText(ctx context.Context, api *gmail.Service, c *service.Conn, me
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "\n"), nil
+}
+
+// gmailFetchSource returns the text of a part as it was sent. It fetches a part that is not in the message.
+func gmailFetchSource(ctx context.Context, api *gmail.Service, message string, p *gmail.MessagePart) (string, error) {
+	body := p.Body
+	if body == nil {
+		return "", nil
+	}
+	if body.Data == "" && body.AttachmentId != "" {
+		var err error
+		if body, err = api.Users.Messages.Attachments.Get(me, message, body.AttachmentId).Context(ctx).Do(); err != nil {
+			return "", err
+		}
+	}
+	data, err := decodeBase64(body.Data)
+	if err != nil {
+		return "", service.Wrap("decode the text of the message", err)
+	}
+	return decodeText(data, gmailHeader(p, "Content-Type")), nil
 }
 
 // decodeText converts a text to UTF-8. Google has already converted most texts, whatever their type

@@ -112,20 +112,34 @@ func describeReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in 
 	return fmt.Sprintf("To: %s\nAbout: %s", to, gmailHeader(old.Payload, "Subject")), nil
 }
 
-// describeDraft says to whom a draft goes, and how it begins. Each change of a draft gives its message another id.
+// describeDraft says to whom a draft goes, and shows all of its text as it is sent, of HTML the source: the
+// model may have written it unasked. Each change of a draft gives its message another id.
 func describeDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	d, err := api.Users.Drafts.Get(me, in.DraftID).Context(ctx).Format("full").Do()
 	if err != nil || d.Message == nil {
 		return "", err
 	}
-	var text strings.Builder
+	var shown strings.Builder
 	for _, name := range []string{"To", "Cc", "Bcc", "Subject"} {
 		if value := gmailHeader(d.Message.Payload, name); value != "" {
-			fmt.Fprintf(&text, "%s: %s\n", name, value)
+			fmt.Fprintf(&shown, "%s: %s\n", name, value)
 		}
 	}
-	fmt.Fprintf(&text, "It begins: %s\nVersion: %s", d.Message.Snippet, d.Message.Id)
-	return text.String(), nil
+	fmt.Fprintf(&shown, "Version: %s\n", d.Message.Id)
+	gmailWalk(d.Message.Payload, 0, func(p *gmail.MessagePart, _ int) {
+		switch {
+		case err != nil:
+		case p.Filename == "" && strings.HasPrefix(p.MimeType, "text/"):
+			var text string
+			text, err = gmailFetchSource(ctx, api, d.Message.Id, p)
+			fmt.Fprintf(&shown, "Text (%s):\n%s\n", p.MimeType, text)
+		case p.Body != nil:
+			fmt.Fprintf(&shown, "Attached: %s (%s, %d bytes)\n", p.Filename, p.MimeType, p.Body.Size)
+		default:
+			fmt.Fprintf(&shown, "Attached: %s (%s)\n", p.Filename, p.MimeType)
+		}
+	})
+	return strings.TrimSpace(shown.String()), err
 }
 
 func gmailReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
