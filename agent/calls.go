@@ -146,16 +146,21 @@ func (r *run) interruptedResult(call Call) Message {
 	return failure(call, CodeInterrupted, TextInterrupted)
 }
 
+// input returns what the model has been shown until now.
+func (r *run) input() Input {
+	return Input{
+		Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, PromptOutside: r.turn.PromptOutside,
+		Messages: r.history, Incomplete: r.turn.Incomplete, Spending: r.spending,
+	}
+}
+
 // applyGate asks the turn's gate about each job. It adds an answer for each refused call, and reports
 // whether the gate left a call open.
 func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all []Message, allowed []job, pending bool, err error) {
 	if r.turn.Gate == nil {
 		return answers, jobs, false, nil
 	}
-	input := Input{
-		Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, PromptOutside: r.turn.PromptOutside,
-		Messages: r.history, Incomplete: r.turn.Incomplete, Spending: r.spending,
-	}
+	input := r.input()
 	for _, j := range jobs {
 		d, err := r.turn.Gate(ctx, j.toolCall(r.turn.Scope), j.tool, input)
 		if err != nil {

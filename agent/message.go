@@ -131,7 +131,8 @@ type Message struct {
 	// RoleStarted, and in the RoleTool if the call has no such record.
 	ApprovedBy string `json:"approved,omitempty"`
 
-	// Origin says whose words a message of RoleTool holds. In a message of RoleUser it is empty, or
+	// Origin says whose words a message of RoleTool holds. In one of RoleAssistant it is OriginComputed if
+	// the model had been shown words of others. In a message of RoleUser it is empty, or
 	// OriginQuoted if its text, files or quotes are not all its author's own, or OriginOwn if it quotes the
 	// bot alone.
 	Origin toolgroups.Origin `json:"origin,omitempty"`

@@ -319,6 +319,9 @@ func (r *run) assistantMessage(reply Reply) Message {
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Mode(), CacheFor: r.cacheFor(),
 	}
+	if r.turn.HoldsOthers != nil && r.turn.HoldsOthers(r.input()) {
+		m.Origin = toolgroups.OriginComputed
+	}
 	switch {
 	case m.Final && reply.Filtered:
 		m.Text += noteFiltered

@@ -57,6 +57,9 @@ type Turn struct {
 	Redact func(text string) string
 	// Gate, if not nil, decides on each call before it runs.
 	Gate Gate
+	// HoldsOthers, if not nil, reports whether the model is shown words of others. What it says then is
+	// marked, because the words may be gone from later requests.
+	HoldsOthers func(input Input) bool
 	// OnResult, if not nil, is called with the result of each call that ran, before the result is
 	// yielded, and may change it. An error ends the turn. It runs in the goroutine that iterates.
 	OnResult func(ctx context.Context, result *Message) error
@@ -86,7 +89,7 @@ type InTurn func(do func() error) error
 // Gate decides whether a call may run now. It must not change the input.
 type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input Input) (Decision, error)
 
-// Input is what the model has been shown when it made a call.
+// Input is what the model has been shown when it gave a reply.
 type Input struct {
 	// Prompt is the system prompt. PromptOthers and PromptOutside are as in [Turn].
 	Prompt        string
@@ -94,7 +97,7 @@ type Input struct {
 	PromptOutside []string
 	// Spending is what the turn has spent.
 	Spending *Spending
-	// Messages are the messages of the conversation, oldest first, up to those of the call's reply.
+	// Messages are the messages of the conversation, oldest first; for a [Gate] up to those of the call's reply.
 	Messages []Message
 	// Incomplete is set if there were earlier messages, and no summary stands for them.
 	Incomplete bool

@@ -37,7 +37,11 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 	}
 	addresses := provenance.Addresses(string(call.Arguments))
 	if tool.Group != "" { // a server's, which may look for addresses in any text
-		addresses = provenance.AddressesWithin(string(call.Arguments))
+		for _, a := range provenance.AddressesWithin(string(call.Arguments)) {
+			if !slices.Contains(addresses, a) {
+				addresses = append(addresses, a)
+			}
+		}
 	}
 	_, spent := in.Spending.Of(call.ID)
 	for _, a := range addresses {

@@ -97,29 +97,40 @@ func Parse(text string) (Address, bool) {
 }
 
 // withoutScheme matches an address without its scheme, such as example.com/page.
-const withoutScheme = `(?:[\pL\pN-]+\.)+(?:\pL{2,}|[0-9]+)(?::[0-9]+)?[/?]`
+const withoutScheme = `(?:[\pL\pN\pM_-]+\.)+(?:\pL{2,}|[0-9]+)(?::[0-9]+)?[/?]`
 
-var (
-	onlyWithoutScheme = regexp.MustCompile(`^(?://)?` + userPattern + withoutScheme + `\S*$`)
-	// addressPattern finds addresses within a text, with what follows up to a blank.
-	addressPattern = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://|` + userPattern + withoutScheme + `)\S*`)
-)
+// addressPattern finds an address within a text without blanks, with all that follows.
+var addressPattern = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://|(?:[^\s/@]+@)?` + withoutScheme + `)\S*`)
 
 const (
-	userPattern = `(?:[^\s/@]+@)?`
 	// brackets end an address in most texts, and stand behind its end together with the marks of a sentence.
 	brackets = "\"'<>()[]{}|\\^`"
 	marks    = ".,;:!?*_~"
+	// maxEnd bounds how many of them are left out, in bytes: more could spell something.
+	maxEnd = 3
 )
 
-// complete returns the address in a text that may have no scheme, which some servers complete.
+// complete returns the address that a text is as a whole, with whatever follows its host. It may have no scheme,
+// which some servers complete.
 func complete(text string) (Address, bool) {
-	a, ok := Parse(text)
-	if text = asBrowsersRead(text); !ok && onlyWithoutScheme.MatchString(text) {
-		a, ok = Parse("https://" + strings.TrimPrefix(text, "//"))
-		ok = ok && (net.ParseIP(a.Hostname()) != nil || isPublicName(a.Hostname()))
+	if a, ok := Parse(text); ok {
+		return a, true
 	}
-	return a, ok
+	text = strings.TrimPrefix(asBrowsersRead(text), "//")
+	end := strings.IndexAny(text, "/?")
+	if end < 0 {
+		return Address{}, false // which names of files look like
+	}
+	host := text[strings.LastIndex(text[:end], "@")+1 : end]
+	host, _, _ = strings.Cut(strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(host), ":")
+	if strings.ContainsFunc(host, unicode.IsSpace) || !strings.Contains(host, ".") || net.ParseIP(host) == nil && !isPublicName(host) {
+		return Address{}, false
+	}
+	a, ok := Parse("https://" + text)
+	if !ok {
+		a = Address{unreadable: text}
+	}
+	return a, true
 }
 
 // eachString calls do with the strings of the arguments of a call, as tools get them, and with the keys of
@@ -169,15 +180,8 @@ func Addresses(arguments string) (all []Address) {
 // that are not http addresses are unreadable.
 func AddressesWithin(arguments string) (all []Address) {
 	eachString(arguments, func(text string) {
-		text = strings.ReplaceAll(strings.Map(dropInvisible, text), `\/`, "/")
-		for _, found := range addressPattern.FindAllString(text, -1) {
-			if end := strings.IndexAny(found, brackets); end >= 0 && strings.Trim(found[end:], brackets+marks) == "" {
-				found = found[:end]
-			}
-			a, ok := complete(strings.TrimRight(found, marks))
-			if !ok && strings.Contains(found, "://") {
-				a, ok = Address{unreadable: found}, true
-			}
+		for _, word := range strings.FieldsFunc(strings.ReplaceAll(text, `\/`, "/"), func(r rune) bool { return r < utf8.RuneSelf && unicode.IsSpace(r) }) {
+			a, ok := addressIn(word)
 			if ok && !slices.Contains(all, a) {
 				all = append(all, a)
 			}
@@ -185,6 +189,28 @@ func AddressesWithin(arguments string) (all []Address) {
 	})
 	slices.SortFunc(all, func(a, b Address) int { return strings.Compare(a.String(), b.String()) })
 	return all
+}
+
+// addressIn returns the address in a text without blanks.
+func addressIn(word string) (Address, bool) {
+	found, visible := addressPattern.FindString(word), addressPattern.FindString(strings.Map(dropInvisible, word))
+	hidden := visible != strings.Map(dropInvisible, found)
+	if hidden {
+		found = visible
+	}
+	end := len(found)
+	if i := strings.IndexAny(found, brackets); i >= 0 && strings.Trim(found[i:], brackets+marks) == "" {
+		end = i
+	}
+	if end = len(strings.TrimRight(found[:end], marks)); len(found)-end > maxEnd {
+		end = len(found)
+	}
+	a, ok := complete(found[:end])
+	if !ok && strings.Contains(found, "://") {
+		a, ok = Address{unreadable: found}, true
+	}
+	a.rewritten = a.rewritten || hidden
+	return a, ok
 }
 
 // dropInvisible drops the characters that a tool may drop when it stores a text.
@@ -280,15 +306,23 @@ func (a Address) rests() []string {
 }
 
 // occursIn reports whether a text that the model wrote spells the address, with more of it around, in other
-// letters, or between characters that a tool may drop.
+// letters, or with characters that a tool may drop or join when it repeats the text.
 func (a Address) occursIn(text string) bool {
-	text = lower(strings.ReplaceAll(strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cf) || unicode.IsControl(r) {
+	text = unspaced(text)
+	return slices.ContainsFunc(a.rests(), func(rest string) bool {
+		plain, err := url.PathUnescape(a.host + rest)
+		return strings.Contains(text, unspaced(a.host+rest)) || err == nil && strings.Contains(text, unspaced(plain))
+	})
+}
+
+// unspaced returns a text in lower-case letters, without blanks and invisible characters.
+func unspaced(text string) string {
+	return lower(strings.ReplaceAll(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf) {
 			return -1
 		}
 		return r
 	}, text), `\/`, "/"))
-	return slices.ContainsFunc(a.rests(), func(rest string) bool { return strings.Contains(text, lower(a.host+rest)) })
 }
 
 // lower returns a text with lower-case ASCII letters, of the same length.

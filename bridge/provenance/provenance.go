@@ -76,8 +76,8 @@ func (in *Input) isComputed(m *agent.Message) bool {
 	})
 }
 
-// HoldsOthers reports whether anything in the input holds words of others, and names the newest of it in
-// Markdown.
+// HoldsOthers reports whether anything in the input holds words of others, or was said after such words, and
+// names the newest of it in Markdown.
 func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
 	switch {
@@ -86,6 +86,9 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 		return "what I remember", true
 	case in.Incomplete:
 		return "what was said long ago in this conversation", true
+	case slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant && m.Origin != "" }):
+		// What was forgotten since lives on in what the model said.
+		return "words of others that are no longer here", true
 	}
 	return what, ok
 }

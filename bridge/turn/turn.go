@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/wording"
@@ -204,6 +205,11 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, input, files)
+		},
+		HoldsOthers: func(input agent.Input) bool {
+			in := provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool}
+			_, holds := in.HoldsOthers()
+			return holds
 		},
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -225,7 +224,7 @@ func TestEverydayConversationsAskOnlyWhereTheyHaveTo(t *testing.T) {
 		"remind me tomorrow at nine": "Scheduled “Reminder”", asVoice: "Scheduled “Reminder”", "now, please": "Done: the morning brief",
 		"no, vegan": "I remember “Is vegan” instead of “Is vegetarian”", "do the research in the background": "Research",
 	}
-	w.settings(fmt.Sprintf("mcp:\n  servers:\n    everyday:\n      command: %q\n      trust: hints\n      start_timeout: %s\n      env: {%s: %s, GORACE: atexit_sleep_ms=0}\n", self(t), patience, serverVariable, everydayServer))
+	w.withEverydayServer(t)
 	bot := w.run()
 	bot.out.await(t, `"group":"mcp_everyday"`)
 	for n, talk := range all {
@@ -266,6 +265,12 @@ func (w *harness) grantGoogle(t *testing.T, bot *process, server *google.Server,
 		}
 		wantIn(t, w.ask(bot, who, "/connect google "+back, nil), google.DefaultAccount)
 	}
+}
+
+// withEverydayServer has the bot start the everyday server, and believe what it says of its tools.
+func (w *harness) withEverydayServer(t *testing.T) {
+	t.Helper()
+	w.settings(fmt.Sprintf("mcp:\n  servers:\n    everyday:\n      command: %q\n      trust: hints\n      start_timeout: %s\n      env: {%s: %s, GORACE: atexit_sleep_ms=0}\n", self(t), patience, serverVariable, everydayServer))
 }
 
 func self(t *testing.T) string {
@@ -551,17 +556,7 @@ func TestAFileVouchesForAnAddressOnlyAsItWasReceived(t *testing.T) {
 	}))
 	newSite := w.withSites(t)
 	pages, evil := newSite("pages.example"), newSite("evil.example")
-	call := func(tool string, pairs ...any) everydayCall {
-		arguments := make(map[string]any)
-		for i := 0; i < len(pairs); i += 2 {
-			arguments[pairs[i].(string)] = pairs[i+1]
-		}
-		data, err := json.Marshal(arguments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return everydayCall{"", tool, string(data)}
-	}
+	call := func(tool string, pairs ...any) everydayCall { return callOf("", tool, pairs...) }
 	read := call("webfetch", "url", pages+"/post")
 	writes := func(path, mode string) []everydayCall {
 		return []everydayCall{call("write_file", "path", path, "content", evil+"/a/c?d", "mode", mode), call("write_file", "path", path, "content", "=known", "mode", "append")}
