@@ -28,7 +28,7 @@ func LoadByHand(ctx context.Context, round *toolgroups.Round, scope toolgroups.S
 	return []Message{
 		{Role: RoleUser, Text: fmt.Sprintf("[I have loaded the tool group %s with a button.]", group)},
 		{Role: RoleAssistant, Calls: []Call{call}},
-		{Role: RoleTool, CallID: call.ID, Tool: call.Name, Status: StatusOK, Text: result.Text},
+		{Role: RoleTool, CallID: call.ID, Tool: call.Name, Status: StatusOK, Text: result.Text, Origin: result.Origin},
 		{Role: RoleAssistant, Text: fmt.Sprintf("The tool group %s is loaded.", group), Final: true},
 	}, nil
 }

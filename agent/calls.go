@@ -150,7 +150,7 @@ func (r *run) interruptedResult(call Call) Message {
 func (r *run) input() Input {
 	return Input{
 		Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, PromptOutside: r.turn.PromptOutside,
-		Messages: r.history, Incomplete: r.turn.Incomplete, Spending: r.spending,
+		ToolsOfOthers: r.round != nil && r.round.HasOthers(), Messages: r.history, Incomplete: r.turn.Incomplete, Spending: r.spending,
 	}
 }
 

@@ -95,6 +95,8 @@ type Input struct {
 	Prompt        string
 	PromptOthers  bool
 	PromptOutside []string
+	// ToolsOfOthers says that the request describes a tool that does not come with the program.
+	ToolsOfOthers bool
 	// Spending is what the turn has spent.
 	Spending *Spending
 	// Messages are the messages of the conversation, oldest first; for a [Gate] up to those of the call's reply.

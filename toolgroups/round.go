@@ -23,6 +23,14 @@ func (r *Round) Tools() []Tool { return slices.Clone(r.route.Tools) }
 // Tokens estimates the token cost of the tools in the request.
 func (r *Round) Tokens() int { return EstimateTokens(r.route.Tools) }
 
+// HasOthers reports whether the request has a tool that does not come with the program.
+func (r *Round) HasOthers() bool {
+	return slices.ContainsFunc(r.route.Tools, func(t Tool) bool {
+		group, ok := r.registry.Group(t.Group)
+		return ok && group.Source != SourceBuiltin
+	})
+}
+
 // Registry returns the registry that this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
 

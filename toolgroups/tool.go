@@ -98,6 +98,9 @@ type Tool struct {
 	// Fetches says that the program asks for the addresses in a call's arguments before the tool fetches
 	// them: an address that the model put together after it read words of others waits for approval.
 	Fetches bool
+	// External is true if a server of others runs the tool: it may look for addresses in any text among the
+	// arguments, and its result need not be the page that an argument names.
+	External bool
 	// Origin says whose words the tool's results hold, unless a result says so itself.
 	Origin Origin
 	// Private is true if the tool reads or changes what the owner keeps beside the conversation: facts,

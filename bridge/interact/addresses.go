@@ -35,16 +35,8 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 	if !tool.Fetches {
 		return nil, cost, ""
 	}
-	addresses := provenance.Addresses(string(call.Arguments))
-	if tool.Group != "" { // a server's, which may look for addresses in any text
-		for _, a := range provenance.AddressesWithin(string(call.Arguments)) {
-			if !slices.Contains(addresses, a) {
-				addresses = append(addresses, a)
-			}
-		}
-	}
 	_, spent := in.Spending.Of(call.ID)
-	for _, a := range addresses {
+	for _, a := range provenance.AddressesOf(tool, string(call.Arguments)) {
 		verdict, refusal := g.judge(j, in, a, spent.Plus(cost))
 		if refusal != "" {
 			return nil, cost, refusal
@@ -61,21 +53,21 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 // its turn would keep it for later turns.
 func (g *Gate) holdsComposed(in *provenance.Input, call toolgroups.Call) bool {
 	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
-		return !provenance.HostMatches(a.Hostname(), g.cfg.Hosts) && in.Judge(a, agent.Spent{}).Asks
+		return !a.HostIn(g.cfg.Hosts) && in.Judge(a, agent.Spent{}).Asks
 	})
 }
 
 // judge judges one address. A turn of a webhook reaches only the hosts that its instructions name.
 func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address, spent agent.Spent) (v provenance.Verdict, refusal string) {
 	if task := turn.TaskOf(j); task != nil && task.Hook != "" {
-		if !provenance.HostMatches(a.Hostname(), slices.Concat(task.Hosts, g.cfg.Hosts)) {
+		if !a.HostIn(slices.Concat(task.Hosts, g.cfg.Hosts)) {
 			return v, "the instructions of this webhook do not name the host " + a.Hostname()
 		}
-		if slices.Contains(task.Hosts, a.Hostname()) {
+		if a.HostIn(task.Hosts) {
 			return v, ""
 		}
 	}
-	if provenance.HostMatches(a.Hostname(), g.cfg.Hosts) {
+	if a.HostIn(g.cfg.Hosts) {
 		return v, ""
 	}
 	return in.Judge(a, spent), ""
@@ -174,7 +166,7 @@ func (g *Gate) lastingAddress(j *queue.Run, asks *addressCall) *LastingApproval 
 	if asks.mail {
 		return g.newLasting(j, asks.call, tool, "links of mails that I read here", "mail")
 	}
-	if folder, ok := toolgroups.FolderOf(asks.address.String()); ok && len(provenance.Addresses(string(asks.call.Arguments))) == 1 && tool.Effect == toolgroups.ReadOnly {
+	if folder, ok := toolgroups.FolderOf(asks.address.String()); ok && len(provenance.AddressesOf(tool, string(asks.call.Arguments))) == 1 && tool.Effect == toolgroups.ReadOnly {
 		return g.newLasting(j, asks.call, tool, "pages directly in "+wording.InlineCode(folder)+" (they may redirect elsewhere)", folder)
 	}
 	return g.newLasting(j, asks.call, tool, "", "")

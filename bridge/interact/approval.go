@@ -159,6 +159,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	effective.Arguments = shown
 	policy := g.policyFor(effective, tool, in)
 	asks, cost, refusal := g.judgeAddresses(j, in, effective, tool)
+	composed := asks != nil
 	switch {
 	case policy.Rule == Deny:
 		return deny("the settings of this bot do not let %s run here", tool.Name)
@@ -188,8 +189,11 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy, describe)
 	}
 	lasting := g.lastingApproval(j, effective, tool, policy)
-	if asks != nil {
+	switch {
+	case asks != nil:
 		lasting = g.lastingAddress(j, asks)
+	case composed && lasting != nil && lasting.Alike != "" && (tool.Like == nil || !tool.Like.SameFolder || tool.Personal):
+		lasting = nil // it says nothing of addresses
 	}
 	if lasting != nil {
 		allowed, err := g.isAllowed(ctx, j, lasting)

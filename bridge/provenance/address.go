@@ -165,6 +165,21 @@ func eachString(arguments string, do func(text string)) {
 	walk(value)
 }
 
+// AddressesOf returns the addresses of a call of a tool that fetches: those among its arguments, and of an external
+// tool also those within them.
+func AddressesOf(tool toolgroups.Tool, arguments string) []Address {
+	all := Addresses(arguments)
+	if !tool.External {
+		return all
+	}
+	for _, a := range AddressesWithin(arguments) {
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // Addresses returns the http addresses among the strings of a JSON value.
 func Addresses(arguments string) (all []Address) {
 	eachString(arguments, func(text string) {
@@ -239,6 +254,11 @@ func (a Address) Hostname() string {
 		return host
 	}
 	return strings.Trim(a.host, "[]")
+}
+
+// HostIn reports whether the host is one of a list, as [HostMatches] does, and certainly the one that is asked.
+func (a Address) HostIn(list []string) bool {
+	return !a.rewritten && a.user == "" && HostMatches(a.Hostname(), list)
 }
 
 // site returns the domain under which others can register nothing, or the host if there is none.

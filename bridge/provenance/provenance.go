@@ -44,7 +44,8 @@ func (in *Input) words(at int) (w words, ok bool) {
 		foreign := m.AuthorKey != "" && m.AuthorKey != in.User
 		quoted := m.Origin == agent.OriginQuoted || m.Origin == toolgroups.OriginComputed || m.Origin == "" && m.QuotedText() != "" || m.Overheard != ""
 		w.texts, w.others, w.computed = []string{m.Text}, foreign || quoted, m.Origin == toolgroups.OriginComputed
-		if m.Origin != toolgroups.OriginOwn || m.Overheard != "" { // otherwise it quotes the bot alone
+		// What the bot itself said elsewhere proves nothing.
+		if m.Origin != toolgroups.OriginOwn && !m.QuotesBot {
 			w.texts = append(w.texts, m.QuotedText())
 		}
 	case agent.RoleTool:
@@ -84,6 +85,8 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	case ok:
 	case in.PromptOthers:
 		return "what I remember", true
+	case in.ToolsOfOthers:
+		return "what servers say of their tools", true
 	case in.Incomplete:
 		return "what was said long ago in this conversation", true
 	case slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant && m.Origin != "" }):
@@ -172,13 +175,15 @@ func (in *Input) fetched(w words) []Address {
 	return in.addressesOf(call)
 }
 
-// addressesOf returns the addresses that a call would fetch.
+// addressesOf returns the address that a call would fetch. Whose page a result is cannot be told if the call has
+// several, or if its tool is external.
 func (in *Input) addressesOf(call agent.Call) []Address {
 	tool, ok := in.Tool(call.EffectiveTool())
-	if !ok || !tool.Fetches {
+	all := Addresses(call.EffectiveArguments())
+	if !ok || !tool.Fetches || tool.External || len(all) > 1 {
 		return nil
 	}
-	return Addresses(call.EffectiveArguments())
+	return all
 }
 
 // Verdict says whether an address may be opened without asking.
@@ -273,12 +278,13 @@ type storing struct {
 	tool toolgroups.Tool
 }
 
-// wrote reports whether a call spells an address in its arguments, other than as a part of one that it fetches.
+// wrote reports whether a call spells an address in its arguments, other than as a part of one of its host that it
+// fetches.
 func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	tool, _ := in.Tool(call.EffectiveTool())
 	eachString(call.EffectiveArguments(), func(text string) {
 		fetched, ok := complete(text)
-		wrote = wrote || ok && fetched == a || !(ok && tool.Fetches) && a.occursIn(text)
+		wrote = wrote || ok && fetched == a || !(ok && tool.Fetches && fetched.host == a.host) && a.occursIn(text)
 	})
 	return wrote
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
@@ -51,6 +50,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	list, known := make([]conversation.Quote, len(pointed)), lettersOf(h.View(), len(pointed) > 0)
 	for i, q := range pointed {
 		if q.FromBot {
+			message.QuotesBot = true
 			q.Text = t.cfg.Redact(q.Text) // an answer may contain the secret for a [queue.SecretPlaceholder]
 		}
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
@@ -88,7 +88,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 func holdsOthers(files []chats.Attachment, quotes []conversation.Quote) bool {
 	return slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }) ||
 		slices.ContainsFunc(quotes, func(q conversation.Quote) bool {
-			return !q.FromBot || len(q.Files) > 0 || !q.Known && utf8.RuneCountInString(letters(q.Text)) >= leastLetters
+			return !q.FromBot || len(q.Files) > 0 || !q.Known
 		})
 }
 
@@ -99,6 +99,7 @@ func (t *Runner) addOverheard(ctx context.Context, j *queue.Run, h *conversation
 	list, known := make([]conversation.Quote, len(heard)), lettersOf(h.View(), len(heard) > 0)
 	for i, q := range heard {
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
+		message.QuotesBot = message.QuotesBot || q.FromBot
 	}
 	message.Overheard = conversation.PrependQuotes(list, quotedTokens, message.Quoted, message.Text != "")
 }
@@ -245,11 +246,11 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 	return all
 }
 
-// isKnown reports whether one of the texts in said, reduced to letters, contains a text. Other
-// characters are ignored, because the platform returns texts without markup.
+// isKnown reports whether one of the texts in said, reduced to letters, contains a text, or is it if the text is
+// short. Other characters are ignored, because the platform returns texts without markup.
 func isKnown(said []string, text string) bool {
 	wanted, _ := wording.SplitAt(letters(text), comparedLetters)
-	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
+	return slices.ContainsFunc(said, func(s string) bool { return s == wanted || len(wanted) >= leastLetters && strings.Contains(s, wanted) })
 }
 
 func letters(text string) string {

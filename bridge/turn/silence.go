@@ -76,7 +76,7 @@ func (t *Runner) unnamedUses(task *receipts.Task, turn []agent.Message) (used []
 				continue
 			}
 			words := []string{wording.EscapeRevealed(toolgroups.DescribeCall(tool, json.RawMessage(call.EffectiveArguments()), t.cfg.Redact))}
-			for _, a := range provenance.Addresses(call.EffectiveArguments()) {
+			for _, a := range provenance.AddressesOf(tool, call.EffectiveArguments()) {
 				words = append(words, "("+wording.InlineCode(a.Hostname())+")")
 			}
 			if line := strings.Join(words, " "); !slices.Contains(used, line) {
@@ -97,9 +97,9 @@ func (t *Runner) isNamed(task *receipts.Task, tool toolgroups.Tool, call agent.C
 	if tool.Effect != toolgroups.ReadOnly {
 		return false
 	}
-	addresses := provenance.Addresses(call.EffectiveArguments())
+	addresses := provenance.AddressesOf(tool, call.EffectiveArguments())
 	if len(addresses) == 0 {
 		return tool.Origin == toolgroups.OriginOwn
 	}
-	return !slices.ContainsFunc(addresses, func(a provenance.Address) bool { return !provenance.HostMatches(a.Hostname(), task.Hosts) })
+	return !slices.ContainsFunc(addresses, func(a provenance.Address) bool { return !a.HostIn(task.Hosts) })
 }

@@ -143,6 +143,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		Effect:        s.effect(e),
 		Personal:      s.isPersonal(),
 		Fetches:       true,
+		External:      true,
 		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
 		Version:       s.fingerprint + " " + e.current,
