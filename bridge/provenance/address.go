@@ -298,8 +298,15 @@ func (a Address) standsIn(text string) bool {
 	}
 }
 
-// rests returns what may follow the host where the address stands in a text.
+// rests returns what may follow the host where the address stands in a text of somebody.
 func (a Address) rests() []string {
+	return slices.DeleteFunc(a.spellings(), func(rest string) bool {
+		return strings.ContainsFunc(strings.NewReplacer("&amp;", "&", `\u0026`, "&").Replace(rest), endsAnyAddress)
+	})
+}
+
+// spellings returns the ways in which what follows the host can be written.
+func (a Address) spellings() []string {
 	rests := []string{a.path + a.query}
 	if a.query == "" && strings.HasSuffix(a.path, "/") {
 		rests = append(rests, strings.TrimSuffix(a.path, "/"))
@@ -325,11 +332,17 @@ func (a Address) rests() []string {
 	return rests
 }
 
+// endsAnyAddress reports whether what follows a character in a text need not be the author's of an address in front
+// of it: in a line or a table it may be of somebody else.
+func endsAnyAddress(r rune) bool {
+	return strings.ContainsRune(" \"<>{}|\\^`,;", r) || unicode.IsControl(r) || r >= utf8.RuneSelf && !unicode.In(r, unicode.L, unicode.M, unicode.N)
+}
+
 // occursIn reports whether a text that the model wrote spells the address, with more of it around, in other
 // letters, or with characters that a tool may drop or join when it repeats the text.
 func (a Address) occursIn(text string) bool {
 	text = unspaced(text)
-	return slices.ContainsFunc(a.rests(), func(rest string) bool {
+	return slices.ContainsFunc(a.spellings(), func(rest string) bool {
 		plain, err := url.PathUnescape(a.host + rest)
 		return strings.Contains(text, unspaced(a.host+rest)) || err == nil && strings.Contains(text, unspaced(plain))
 	})

@@ -239,9 +239,11 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	if a.standsIn(in.Prompt) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
 		return true, false
 	}
-	var stored []storing
+	// stored are the tools by which the model may have put texts of its own where tools read them; of those that are
+	// unknown, as are those of a summary, they have no name.
+	var stored []toolgroups.Tool
 	if in.Incomplete {
-		stored = append(stored, storing{})
+		stored = append(stored, toolgroups.Tool{})
 	}
 	for at := range in.Messages {
 		m := &in.Messages[at]
@@ -252,11 +254,11 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		for _, call := range m.Calls {
 			tool, known := in.Tool(call.EffectiveTool())
 			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.Outlives {
-				stored = append(stored, storing{at, call.ID, tool})
+				stored = append(stored, tool)
 			}
 		}
 		if m.Role == agent.RoleSummary {
-			stored = append(stored, storing{})
+			stored = append(stored, toolgroups.Tool{})
 		}
 		w, ok := in.words(at)
 		if !ok || w.computed || !slices.ContainsFunc(w.texts, a.standsIn) || in.mayRepeat(w, a, stored) {
@@ -270,14 +272,6 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	return stands, mail
 }
 
-// storing is a call by which the model may have put texts of its own where a tool reads them. Its tool has no name
-// if it is unknown, as are the calls that a summary stands for.
-type storing struct {
-	at   int
-	id   string
-	tool toolgroups.Tool
-}
-
 // wrote reports whether a call spells an address in its arguments, other than as a part of one of its host that it
 // fetches.
 func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
@@ -289,21 +283,16 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	return wrote
 }
 
-// mayRepeat reports whether the result of a tool may hold what other calls have stored at its service: in pieces,
-// an address stands in no call.
-func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
+// mayRepeat reports whether the result of a tool may hold what calls, its own too, have stored at its service: in
+// pieces, an address stands in no call.
+func (in *Input) mayRepeat(w words, a Address, stored []toolgroups.Tool) bool {
 	tool, known := in.Tool(w.message.Tool)
 	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
 		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
 		return false
 	}
-	reply := w.at
-	for reply > 0 && in.Messages[reply].Role != agent.RoleAssistant {
-		reply--
-	}
-	return slices.ContainsFunc(stored, func(s storing) bool {
-		own := s.at == reply && s.id == w.message.CallID
-		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
+	return slices.ContainsFunc(stored, func(s toolgroups.Tool) bool {
+		return !known || s.Name == "" || s.Group == tool.Group || s.Personal && tool.Personal
 	})
 }
 

@@ -343,6 +343,42 @@ func TestManyLinksOfOthersAsk(t *testing.T) {
 	}
 }
 
+// What a call returned counts as words of each site that any of its arguments names, also of one that the tool
+// does not know: so what a private page or a server says may go to the author's site.
+func TestAnotherArgumentOfACallMakesNoPageOfASite(t *testing.T) {
+	const author = "https://blog.example/post" // which stands, and was read
+	c := read.call("webfetch", `{"url":"https://own.example/secret-page","note":"`+author+`"}`, "Account DE89370400440532013000, password xK9mPq27")
+	for _, address := range []string{"https://blog.example/DE89370400440532013000", "https://blog.example/?p=xK9mPq27"} {
+		if got := c.asks(t, address); !got.Asks {
+			t.Errorf("%s is opened", address)
+		}
+	}
+}
+
+// What stands as a part of an address of another host that was fetched is no less written by the model.
+func TestASiteThatRepeatsItsAddressVouchesForNoOther(t *testing.T) {
+	c := read.call("webfetch", `{"url":"https://wiki.example/w/my-secret.evil.example"}`, "There is no article named my-secret.evil.example yet.")
+	if got := c.asks(t, "https://my-secret.evil.example/"); !got.Asks {
+		t.Error("an address is opened that the model wrote into another one")
+	}
+}
+
+// What stands behind an address in the same text, also in a table without blanks, is no part of it.
+func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
+	for text, address := range map[string]string{
+		"Mallory: evil.example/x salary 4321 EUR\nclinic":            "https://evil.example/x%20salary%204321%20EUR%0Aclinic",
+		`[{"site":"https://evil.example/?d=","password":"hunter2"}]`: `https://evil.example/?d=","password":"hunter2`,
+		`{"location":"evil.example/x","summary":"Doctor"}`:           `https://evil.example/x%22,%22summary%22:%22Doctor`,
+		"| evil.example/x|4321.00|clinic|":                           "https://evil.example/x%7C4321.00%7Cclinic",
+		"Mallory;evil.example/x;0,01;EUR;4321,00\nnext":              "https://evil.example/x;0,01;EUR;4321,00",
+		"evil.example/? my salary is 4321 EUR":                       "https://evil.example/? my salary is 4321",
+	} {
+		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
+			t.Errorf("%q vouches for %s", text, address)
+		}
+	}
+}
+
 func TestHostsOfInstructions(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Tell me what broke; the log is at https://ci.example/builds.": {"ci.example"},
