@@ -93,7 +93,8 @@ type Tool struct {
 	// no side effects; if it is nil, calls are always ready.
 	CheckReady func(ctx context.Context, call Call) error
 	// Describe, if not nil, says in plain text what a call would do that its arguments hide, such as to whom a
-	// reply goes. A card shows it, and an approval ends when it changes. Its errors are as those of CheckReady.
+	// reply goes, or which file an id stands for; it may say nothing. A card shows it, and an approval ends when
+	// it changes. Its errors are as those of CheckReady.
 	Describe func(ctx context.Context, call Call) (string, error)
 	// Fetches says that the program asks for the addresses in a call's arguments before the tool fetches
 	// them: an address that the model put together after it read words of others waits for approval.

@@ -33,7 +33,7 @@ func newDrive(o *account, documents *store) implementation {
 		"drive.files": {store: dr.files, idParam: "fileId", listField: "files", idPrefix: "file", onCreate: dr.completeFile, onPatch: moveFile},
 		"drive.permissions": {
 			store: dr.permissions, idParam: "permissionId", parentParam: "fileId", parents: dr.files, listField: "permissions", idPrefix: "permission",
-			onCreate: completePermission,
+			onCreate: dr.completePermission,
 		},
 	}}
 }
@@ -58,9 +58,20 @@ func (dr *drive) completeFile(c *call, d doc) {
 	}
 	d["webViewLink"] = "https://drive.google.com/file/d/" + id + "/view"
 	d["trashed"] = false
+	dr.own(d)
 }
 
-func completePermission(_ *call, d doc) {
+// own makes the account the owner of a file that nobody else sees
+// (developers.google.com/workspace/drive/api/reference/rest/v3/files).
+func (dr *drive) own(d doc) {
+	d["owners"] = []any{doc{"kind": "drive#user", "displayName": "Ada", "emailAddress": dr.email, "me": true}}
+	d["ownedByMe"], d["shared"] = true, false
+}
+
+func (dr *drive) completePermission(c *call, d doc) {
+	if f, ok := dr.files.find("", c.vars["fileId"]); ok {
+		f["shared"] = true
+	}
 	d["kind"] = "drive#permission"
 	if d["displayName"] == nil {
 		d["displayName"] = d["emailAddress"]
@@ -147,7 +158,7 @@ func evalCondition(file doc, m []string) bool {
 	case in != "":
 		result = slices.Contains(asList(file[in]), any(member))
 	case strings.EqualFold(field, "sharedWithMe"):
-		result = file["shared"] == true && (value == "" || value == "true")
+		result = file["ownedByMe"] == false && (value == "" || value == "true")
 	case field == "fullText":
 		result = strings.Contains(strings.ToLower(fmt.Sprint(file["name"], file["description"])), strings.ToLower(value))
 	default:
@@ -221,6 +232,7 @@ func (dr *drive) copyFile(c *call) (any, *rejection) {
 	d["name"] = "Copy of " + fmt.Sprint(f["name"])
 	merge(d, c.body)
 	d["id"] = dr.newID("file")
+	dr.own(d)
 	dr.contents[fmt.Sprint(d["id"])] = dr.contents[c.vars["fileId"]]
 	dr.files.add("", d)
 	return clone(d), nil

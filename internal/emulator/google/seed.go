@@ -174,6 +174,7 @@ func (dr *drive) seed() {
 			"kind": "drive#file", "id": id, "name": name, "mimeType": mime, "parents": []any{parent}, "trashed": false,
 			"createdTime": dr.timestamp(), "modifiedTime": dr.timestamp(), "webViewLink": "https://drive.google.com/file/d/" + id + "/view",
 		}
+		dr.own(d)
 		dr.files.add("", d)
 		return d
 	}
@@ -185,7 +186,9 @@ func (dr *drive) seed() {
 	file("sheet-budget", "Budget 2026", apps+"spreadsheet", "root")
 	file("slides-pitch", "Pitch", apps+"presentation", "root")
 	file("form-survey", "Survey", apps+"form", "root")
-	file("file-shared", "Bob's plan.txt", "text/plain", "root")["shared"] = true
+	shared := file("file-shared", "Bob's plan.txt", "text/plain", "root")
+	shared["owners"] = []any{doc{"kind": "drive#user", "displayName": "Bob Builder", "emailAddress": "bob@example.com", "me": false}}
+	shared["ownedByMe"], shared["shared"] = false, true
 	// developers.google.com/workspace/drive/api/guides/shortcuts
 	file("shortcut-report", "The report", apps+"shortcut", "folder-reports")["shortcutDetails"] = doc{"targetId": "file-report", "targetMimeType": "application/pdf"}
 	dr.contents["file-report"] = rawResponse{"application/pdf", []byte("%PDF-1.4\n% Report 1\n")}

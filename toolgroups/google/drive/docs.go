@@ -25,6 +25,9 @@ func Docs() service.Group {
 			"docsDeleteRange": service.NewOperation(docs.NewService, docsDeleteRange),
 			"docsFindReplace": service.NewOperation(docs.NewService, docsFindReplace),
 		},
+		Resources: service.Resources{
+			"document_id": describesFile().Or(service.NewOperation(docs.NewService, docsTitle)),
+		},
 	}
 }
 

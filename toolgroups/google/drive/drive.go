@@ -50,6 +50,10 @@ func Drive() service.Group {
 			"driveCopy":            service.NewOperation(drive.NewService, driveCopy),
 			"drivePermissions":     service.NewOperation(drive.NewService, drivePermissions),
 		},
+		Resources: service.Resources{
+			"file_id": describesFile(), "parent_id": describesFile(), "new_parent_id": describesFile(),
+			"file_path": service.NewOperation(drive.NewService, describeLocalFile),
+		},
 	}
 }
 

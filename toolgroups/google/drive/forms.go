@@ -31,6 +31,9 @@ func Forms() service.Group {
 			"formsListResponses": service.NewOperation(forms.NewService, formsListResponses).WithScopes(forms.FormsResponsesReadonlyScope),
 			"formsGetResponse":   service.NewOperation(forms.NewService, formsGetResponse).WithScopes(forms.FormsResponsesReadonlyScope),
 		},
+		Resources: service.Resources{
+			"form_id": describesFile().Or(service.NewOperation(forms.NewService, formsTitle)),
+		},
 	}
 }
 

@@ -31,6 +31,9 @@ func Sheets() service.Group {
 			"sheetsMetadata":     service.NewOperation(sheets.NewService, sheetsMetadata),
 			"sheetsCreate":       service.NewOperation(sheets.NewService, sheetsCreate),
 		},
+		Resources: service.Resources{
+			"spreadsheet_id": describesFile().Or(service.NewOperation(sheets.NewService, sheetsTitle)),
+		},
 	}
 }
 

@@ -25,6 +25,10 @@ func Slides() service.Group {
 			"slidesDeleteSlide": service.NewOperation(slides.NewService, slidesDeleteSlide),
 			"slidesListSlides":  service.NewOperation(slides.NewService, slidesListSlides),
 		},
+		Resources: service.Resources{
+			"presentation_id": describesFile().Or(service.NewOperation(slides.NewService, slidesTitle)),
+			"slide_id":        service.NewOperation(slides.NewService, describeSlide),
+		},
 	}
 }
 

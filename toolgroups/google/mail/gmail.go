@@ -48,6 +48,12 @@ func Gmail() service.Group {
 			"gmailHistory":       service.NewOperation(gmail.NewService, gmailHistory),
 			"gmailBatchModify":   service.NewOperation(gmail.NewService, gmailBatchModify),
 		},
+		Resources: service.Resources{
+			"message_id": describesMessage(), "message_ids": describesMessage(),
+			"thread_id": service.NewOperation(gmail.NewService, describeThread),
+			"draft_id":  service.NewOperation(gmail.NewService, nameDraft),
+			"label_id":  describesLabel(),
+		},
 	}
 }
 

@@ -33,6 +33,10 @@ func Settings() service.Group {
 			"gmailSettingsSetAutoForward":          service.NewOperation(gmail.NewService, gmailSettingsSetAutoForward).WithScopes(gmail.GmailSettingsSharingScope),
 			"gmailSettingsListDelegates":           service.NewOperation(gmail.NewService, gmailSettingsListDelegates).WithScopes(gmail.GmailSettingsSharingScope),
 		},
+		Resources: service.Resources{
+			"filter_id":     service.NewOperation(gmail.NewService, describeFilter),
+			"add_label_ids": describesLabel(), "remove_label_ids": describesLabel(),
+		},
 	}
 }
 

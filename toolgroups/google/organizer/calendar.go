@@ -33,6 +33,10 @@ func Calendar() service.Group {
 			"calendarListColors":     service.NewOperation(calendar.NewService, calendarListColors),
 			"calendarInstances":      service.NewOperation(calendar.NewService, calendarInstances),
 		},
+		Resources: service.Resources{
+			"calendar_id": describesCalendar(), "calendar_ids": describesCalendar(),
+			"event_id": service.NewOperation(calendar.NewService, describeEvent),
+		},
 	}
 }
 

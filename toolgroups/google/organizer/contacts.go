@@ -43,6 +43,7 @@ func Contacts() service.Group {
 			"contactsDelete":        service.NewOperation(people.NewService, contactsDelete),
 			"contactsListDirectory": service.NewOperation(people.NewService, contactsListDirectory).WithScopes(people.DirectoryReadonlyScope),
 		},
+		Resources: service.Resources{"resource_name": service.NewOperation(people.NewService, describeContact)},
 	}
 }
 

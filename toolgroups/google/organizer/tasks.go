@@ -33,6 +33,11 @@ func Tasks() service.Group {
 			"tasksCreateTasklist": service.NewOperation(tasks.NewService, tasksCreateTasklist),
 			"tasksGetTask":        service.NewOperation(tasks.NewService, tasksGetTask),
 		},
+		Resources: service.Resources{
+			"tasklist_id": service.NewOperation(tasks.NewService, describeTasklist),
+			"task_id":     service.NewOperation(tasks.NewService, describeTask),
+			"parent":      service.NewOperation(tasks.NewService, describeTask),
+		},
 	}
 }
 

@@ -23,6 +23,8 @@ type Group struct {
 	// Manifests contains the file manifests/<Name>.json.
 	Manifests  embed.FS
 	Operations Operations
+	// Resources say on the card of a call what its ids stand for, unless its operation is [Operation.Described].
+	Resources Resources
 }
 
 // Operations are the operations of a group by their names in the manifest.
@@ -33,7 +35,8 @@ type Operation struct {
 	// scopes are required in addition to those of the group.
 	scopes []string
 	writes bool // it may change something
-	// describe, if not nil, is the operation behind [toolgroups.Tool.Describe]; its result is a string.
+	// describe is the operation behind [toolgroups.Tool.Describe]; its result is a string. nil means the
+	// group's [Resources].
 	describe *Operation
 	run      func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
 }
@@ -98,19 +101,21 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 			_, err := connect(ctx, call, op.scopes)
 			return err
 		}
+		describe := g.Resources.describe
 		if op.describe != nil {
-			t.Describe = func(ctx context.Context, call toolgroups.Call) (string, error) {
-				c, err := connect(ctx, call, op.scopes)
-				if err != nil {
-					return "", err
-				}
-				out, err := op.describe.run(ctx, c, call.Arguments)
-				if err != nil {
-					return "", c.mapError(err)
-				}
-				text, _ := out.(string)
-				return text, nil
+			describe = op.describe.run
+		}
+		t.Describe = func(ctx context.Context, call toolgroups.Call) (string, error) {
+			c, err := connect(ctx, call, op.scopes)
+			if err != nil {
+				return "", err
 			}
+			out, err := describe(ctx, c, call.Arguments)
+			if err != nil {
+				return "", c.mapError(err)
+			}
+			text, _ := out.(string)
+			return text, nil
 		}
 	}
 	return group, nil

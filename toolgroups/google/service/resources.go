@@ -1,0 +1,118 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"oneclaw/internal/wording"
+	"oneclaw/toolgroups"
+)
+
+// Resources are operations by the names of arguments that hold an id, or a list of ids. Each says on one line
+// what the resource with an id is. It gets the id as [Resource], and the call's other arguments that are named
+// here. What Google answers is the word of others, so the line has it as [Quoted].
+type Resources map[string]Operation
+
+// Resource is the argument of an operation of [Resources].
+type Resource struct {
+	ID string `json:"resource"`
+}
+
+const (
+	// maxResources bounds the resources that a card names.
+	maxResources = 20
+	// maxQuoted bounds a text of others on a card, in characters.
+	maxQuoted = 200
+)
+
+// Quoted returns a text of others as one quoted line, so that it cannot pass for a word of the card.
+func Quoted(text string) string { return strconv.Quote(wording.OneLine(text, maxQuoted)) }
+
+// Person names a person of whom Google gives an address, a name or both.
+func Person(name, address string) string {
+	if name == "" || address == "" {
+		return Quoted(name + address)
+	}
+	return fmt.Sprintf("%s (%s)", Quoted(name), Quoted(address))
+}
+
+// List joins names, of which a card shows the first ones.
+func List(names []string) string {
+	if more := len(names) - maxResources; more > 0 {
+		names = append(slices.Clip(names[:maxResources]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// describe names the resources of a call, each on a line. What cannot be read may still be changed, such as by
+// a user who has not granted all permissions, so the line says so.
+func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
+	var in map[string]any
+	if len(arguments) > 0 && json.Unmarshal(arguments, &in) != nil {
+		return nil, Invalidf("the arguments do not fit the parameters of %s", c.Name)
+	}
+	type reference struct{ argument, id string }
+	var references []reference
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		ids, isList := in[name].([]any)
+		if !isList {
+			ids = []any{in[name]}
+		}
+		for _, id := range ids {
+			if text, ok := id.(string); ok && strings.TrimSpace(text) != "" {
+				references = append(references, reference{name, text})
+			}
+		}
+	}
+	more := len(references) - maxResources
+	lines, err := MapConcurrent(ctx, references[:min(len(references), maxResources)], func(ctx context.Context, one reference) (string, error) {
+		of := map[string]any{"resource": one.id}
+		for name := range r { // and nothing that the model may have called resource
+			of[name] = in[name]
+		}
+		data, err := json.Marshal(of)
+		if err != nil {
+			return "", fmt.Errorf("encode the arguments: %w", err)
+		}
+		text, err := r[one.argument].run(ctx, c, data)
+		if err != nil {
+			if err = c.mapError(err); errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+				return "", err
+			}
+			text = "cannot be read: " + Quoted(err.Error())
+			if fault, ok := errors.AsType[*toolgroups.Error](err); ok && fault.Code == toolgroups.CodeDenied {
+				text = "cannot be read with the permissions that were granted" // the error names those of the tool
+			}
+		}
+		return fmt.Sprintf("%s: %s", label(one.argument), text), nil
+	})
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more are not named here.", more))
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// label returns the name of an argument as words: File for file_id.
+func label(argument string) string {
+	words := strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(argument, "s"), "_id"), "_", " ")
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+// Or returns the operation with another that runs instead if it fails.
+func (o Operation) Or(other Operation) Operation {
+	run := o.run
+	o.run = func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
+		out, err := run(ctx, c, arguments)
+		if err != nil {
+			return other.run(ctx, c, arguments)
+		}
+		return out, nil
+	}
+	return o
+}
