@@ -30,8 +30,9 @@ const (
 )
 
 const (
-	announcementOver = "It is too late to undo this."
-	announcementGone = "The tool that did this is gone, so I cannot undo it."
+	announcementOver    = "It is too late to undo this."
+	announcementGone    = "The tool that did this is gone, so I cannot undo it."
+	announcementChanged = "It has changed since. Undo the newer change first."
 )
 
 // announcer shows below the answers of turns what their calls have left behind, with buttons that undo it.
@@ -237,10 +238,14 @@ func (a *announcer) handlePress(ctx context.Context, press interact.Press) (inte
 	if press.ForChat {
 		scope.User = press.Card.QuotedUser
 	}
-	if err := tool.Undo(ctx, scope, line.Undo); err != nil {
-		if refused, is := errors.AsType[*toolgroups.Error](err); is {
-			return interact.Result{Toast: refused.Message}, nil
-		}
+	err = tool.Undo(ctx, scope, line.Undo)
+	refused, is := errors.AsType[*toolgroups.Error](err)
+	switch {
+	case is:
+		return interact.Result{Toast: refused.Message}, nil
+	case errors.Is(err, toolgroups.ErrChanged):
+		return interact.Result{Toast: announcementChanged}, nil
+	case err != nil:
 		return interact.Result{}, err
 	}
 	if !press.Direct || tool.Role >= toolgroups.RoleAdmin {

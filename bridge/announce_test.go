@@ -60,11 +60,12 @@ func (scripted) Complete(ctx context.Context, req agent.Request, _ func(agent.De
 }
 
 // notebook has the tool "note", which announces what it notes, "erase" which waits for approval, and
-// "look", which only reads.
+// "look", which only reads. With newestFirst a note is not undone while there are newer ones.
 type notebook struct {
-	mu    sync.Mutex
-	notes []string
-	tools *toolgroups.Registry
+	mu          sync.Mutex
+	notes       []string
+	newestFirst bool
+	tools       *toolgroups.Registry
 }
 
 func (n *notebook) list() []string {
@@ -94,6 +95,9 @@ func (n *notebook) undo(_ context.Context, scope toolgroups.Scope, data json.Raw
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if at := slices.Index(n.notes, of[1]); n.newestFirst && at >= 0 && at < len(n.notes)-1 {
+		return toolgroups.ErrChanged
+	}
 	n.notes = slices.DeleteFunc(n.notes, func(note string) bool { return note == of[1] })
 	return nil
 }
@@ -214,6 +218,31 @@ func TestSeveralAnnouncementsShareACard(t *testing.T) {
 	})
 	if notes := n.list(); len(notes) != 16 {
 		t.Errorf("left are %q", notes)
+	}
+}
+
+// An undo that is refused because of a newer change says so, and works once that one is undone.
+func TestAnUndoThatIsRefusedKeepsItsButton(t *testing.T) {
+	t.Parallel()
+	r, n := noteHarness(t)
+	n.newestFirst = true
+	r.accept(direct("1", "call note {\"text\":\"one\"}"))
+	older := r.platform.one(t, `one\*`)
+	r.accept(direct("2", "call note {\"text\":\"two\"}"))
+	newer := r.platform.one(t, `two\*`)
+	r.accept(pressOn(older, "p1", "1", older.button(t, "Undo")))
+	if got := r.platform.toast(t, "p1"); got != "It has changed since. Undo the newer change first." {
+		t.Errorf("told %q", got)
+	}
+	if again := r.platform.one(t, `one\*`); again.text != older.text || len(again.buttons) != 1 || len(n.list()) != 2 {
+		t.Errorf("the line is %q with %+v, left are %q", again.text, again.buttons, n.list())
+	}
+	r.accept(pressOn(newer, "p2", "1", newer.button(t, "Undo")))
+	r.platform.until(t, "the newer one undone", has(`two\*. – **undone**`))
+	r.accept(pressOn(older, "p3", "1", older.button(t, "Undo")))
+	r.platform.until(t, "the older one undone", has(`one\*. – **undone**`))
+	if len(n.list()) != 0 {
+		t.Errorf("left are %q", n.list())
 	}
 }
 

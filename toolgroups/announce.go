@@ -2,6 +2,7 @@ package toolgroups
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -29,6 +30,10 @@ const (
 
 // UndoTime is how long the button of an [Announcement] works by default.
 const UndoTime = 24 * time.Hour
+
+// ErrChanged is returned by [Tool.Undo] if the thing is no longer as the announced change has left it: the
+// undo would discard newer changes, and that of a newer one could bring back what is said to be undone.
+var ErrChanged = errors.New("it has changed since the announcement")
 
 // UndoData encodes the data of [Announcement.Undo]. Data that cannot be encoded leaves the announcement
 // without a button.

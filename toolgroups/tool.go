@@ -130,8 +130,9 @@ type Tool struct {
 	Run Handler
 	// Undo undoes what an [Announcement] of the tool says, on behalf of the user of the scope, who has
 	// pressed its button; data is [Announcement.Undo]. It checks whether that user may: an *[Error] says to
-	// the user why not, in at most 200 characters. It may be called again after it has succeeded. It is nil
-	// if no announcement of the tool has a button.
+	// the user why not, in at most 200 characters. It restores what was before only if the thing is as the
+	// call has left it, and otherwise returns [ErrChanged]. It may be called again after it has succeeded,
+	// and then succeeds or says that the thing is gone. It is nil if no announcement of the tool has a button.
 	Undo func(ctx context.Context, scope Scope, data json.RawMessage) error
 	// Function is the name of the function in the manifest; empty without a manifest.
 	Function string

@@ -130,7 +130,7 @@ func (p MemoryPanel) HandlePress(ctx context.Context, press interact.Press) (int
 		return interact.Result{Toast: memoryToastFull}, nil
 	case errors.Is(err, memory.ErrTooManyRemoved):
 		return interact.Result{Toast: memoryToastMany}, nil
-	case errors.Is(err, memory.ErrNotFound):
+	case errors.Is(err, memory.ErrNotFound), errors.Is(err, toolgroups.ErrChanged):
 		toast = memoryToastGone
 	case err != nil:
 		return interact.Result{}, err

@@ -130,6 +130,26 @@ func TestARepeatedPressActsOnce(t *testing.T) {
 	}
 }
 
+// A fact does not come back beside what has taken its place since the card was shown.
+func TestAFactThatWasReplacedAgainDoesNotComeBack(t *testing.T) {
+	p := openPanel(t, newStore(t), ann(t), 1)
+	replace := func(old, text string) {
+		t.Helper()
+		if _, err := p.of.Memory.Update(t.Context(), p.scope, old, "", text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.press("page - 0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace("likes thing *1*", "likes tea")
+	undo := p.value("↩ Undo")
+	replace("likes tea", "likes rum")
+	if got, err := p.press(undo); got != "That has just changed. Please look again." || err != nil || !strings.Contains(p.text, "(1)") || !strings.Contains(p.text, "likes rum") {
+		t.Errorf("told %q, %v, %q", got, err, p.text)
+	}
+}
+
 // Buttons of facts that are gone, or were somebody else's, change nothing.
 func TestPressesOfOthersChangeNothing(t *testing.T) {
 	store := newStore(t)

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -56,7 +57,8 @@ func TestFactsThatAreReplacedOrForgottenAreAnnouncedAndComeBack(t *testing.T) {
 	}
 }
 
-// Many replacements do not make an earlier one final: they are refused, and it can be undone for a day.
+// Many replacements do not make an earlier one final: they are refused, and it can be undone for a day once
+// the newer ones are.
 func TestManyReplacementsLeaveTheFirstUndoable(t *testing.T) {
 	b := newBench(t, openStore(t))
 	b.save(t, ada, "", "User is vegetarian")
@@ -64,19 +66,127 @@ func TestManyReplacementsLeaveTheFirstUndoable(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
+	all := first.Announced
 	refused := 0
 	for i := range 250 {
-		if _, _, fault := b.result(t, scopeOf(ada), "update_memory", fmt.Sprintf(`{"memory":"number %d","content":"number %d"}`, i, i+1)); fault != nil {
+		_, res, fault := b.result(t, scopeOf(ada), "update_memory", fmt.Sprintf(`{"memory":"number %d","content":"number %d"}`, i, i+1))
+		if fault != nil {
 			refused++
 		}
+		all = append(all, res.Announced...)
 	}
 	if refused != 51 {
 		t.Errorf("%d replacements were refused", refused)
 	}
-	if err := tool.Undo(t.Context(), scopeOf(ada), first.Announced[0].Undo); err != nil {
+	for _, a := range slices.Backward(all) {
+		if err := tool.Undo(t.Context(), scopeOf(ada), a.Undo); err != nil {
+			t.Error(err)
+		}
+	}
+	if notes, _ := b.texts(t, ada); !slices.Equal(notes, []string{"User is vegetarian"}) {
+		t.Errorf("there are %q", notes)
+	}
+}
+
+// An undo says that a fact is back, or forgotten, only if nothing has changed since: otherwise what is said to
+// be undone would stay, or come back with the undo of a newer change.
+func TestOnlyTheNewestChangeOfAFactIsUndone(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls [][2]string
+		left  []string // by the first announcement, if the others are not undone
+	}{
+		"saved and replaced":     {[][2]string{{"save_memory", `{"content":"Pays to A"}`}, {"update_memory", `{"memory":"Pays to A","content":"Pays to B"}`}}, []string{"Pays to B", "Pays to Carol"}},
+		"saved and forgotten":    {[][2]string{{"save_memory", `{"content":"Pays to A"}`}, {"forget_memory", `{"memory":"Pays to A"}`}}, []string{"Pays to Carol"}},
+		"replaced twice":         {[][2]string{{"update_memory", `{"memory":"Pays to Carol","content":"Pays to A"}`}, {"update_memory", `{"memory":"Pays to A","content":"Pays to B"}`}}, []string{"Pays to B"}},
+		"replaced and back":      {[][2]string{{"update_memory", `{"memory":"Pays to Carol","content":"Pays to A"}`}, {"update_memory", `{"memory":"Pays to A","content":"Pays to Carol"}`}}, []string{"Pays to Carol"}},
+		"replaced and forgotten": {[][2]string{{"update_memory", `{"memory":"Pays to Carol","content":"Pays to A"}`}, {"forget_memory", `{"memory":"Pays to A"}`}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, openStore(t))
+			b.save(t, ada, "", "Pays to Carol")
+			among := scopeOf(ada)
+			among.HoldsOthers = true
+			var tools []toolgroups.Tool
+			var lines []toolgroups.Announcement
+			for _, call := range c.calls {
+				tool, res, fault := b.result(t, among, call[0], call[1])
+				if fault != nil || len(res.Announced) != 1 {
+					t.Fatal(fault, res.Announced)
+				}
+				tools, lines = append(tools, tool), append(lines, res.Announced[0])
+			}
+			if err := tools[0].Undo(t.Context(), scopeOf(ada), lines[0].Undo); !errors.Is(err, toolgroups.ErrChanged) {
+				t.Errorf("the older change is undone first: %v", err)
+			}
+			if notes, _ := b.texts(t, ada); !slices.Equal(notes, c.left) {
+				t.Errorf("after that there are %q", notes)
+			}
+			for i, line := range slices.Backward(lines) {
+				for range 2 { // a press that is handled again does no harm
+					if err := tools[i].Undo(t.Context(), scopeOf(ada), line.Undo); err != nil {
+						t.Error(line.Text, err)
+					}
+				}
+			}
+			if notes, _ := b.texts(t, ada); !slices.Equal(notes, []string{"Pays to Carol"}) {
+				t.Errorf("once all is undone there are %q", notes)
+			}
+		})
+	}
+}
+
+// A fact that was forgotten twice, or replaced meanwhile, is not brought back by the second announcement.
+func TestAFactIsBroughtBackOnlyByTheUndoOfItsLastRemoval(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "Pays to Carol")
+	_, replaced, _ := b.result(t, scopeOf(ada), "update_memory", `{"memory":"Pays to Carol","content":"Pays to A"}`)
+	notes, err := b.Notes(t.Context(), ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forget := `{"memory":"` + notes[0].ID() + `"}`
+	_, first, _ := b.result(t, scopeOf(ada), "forget_memory", forget)
+	tool, second, fault := b.result(t, scopeOf(ada), "forget_memory", forget)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	for _, line := range slices.Concat(first.Announced, replaced.Announced) {
+		if err := tool.Undo(t.Context(), scopeOf(ada), line.Undo); err != nil {
+			t.Error(line.Text, err)
+		}
+	}
+	if err := tool.Undo(t.Context(), scopeOf(ada), second.Announced[0].Undo); !errors.Is(err, toolgroups.ErrChanged) {
 		t.Error(err)
 	}
-	if notes, _ := b.texts(t, ada); !slices.Contains(notes, "User is vegetarian") {
+	if notes, _ := b.texts(t, ada); !slices.Equal(notes, []string{"Pays to Carol"}) {
+		t.Errorf("there are %q", notes)
+	}
+}
+
+// What earlier versions have announced can still be undone.
+func TestAnnouncementsOfEarlierVersionsAreUndone(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "Likes tea")
+	b.save(t, ada, "", "Plays the harp")
+	notes, err := b.Notes(t.Context(), ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, fault := b.result(t, scopeOf(ada), "update_memory", `{"memory":"Likes tea","content":"Likes rum"}`); fault != nil {
+		t.Fatal(fault)
+	}
+	if _, _, fault := b.result(t, scopeOf(ada), "forget_memory", `{"memory":"Plays the harp"}`); fault != nil {
+		t.Fatal(fault)
+	}
+	for _, n := range notes {
+		if err := b.tool.Undo(t.Context(), scopeOf(ada), []byte(`"`+n.ID()+`"`)); err != nil {
+			t.Error(n.Text, err)
+		}
+	}
+	if err := b.tool.Undo(t.Context(), scopeOf(ada), []byte(`{"saved":"`+notes[1].ID()+`"}`)); err != nil {
+		t.Error(err)
+	}
+	if notes, _ := b.texts(t, ada); !slices.Equal(notes, []string{"Plays the harp"}) {
 		t.Errorf("there are %q", notes)
 	}
 }

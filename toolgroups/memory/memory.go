@@ -125,7 +125,7 @@ func (n Note) ID() string {
 type removedNote struct {
 	Note
 	RemovedAt time.Time `json:"removed"`
-	// ReplacedBy is the ID of the note that took its place, if any.
+	// ReplacedBy is the ID of the note that took its place, if any; its own if its saving was undone.
 	ReplacedBy string `json:"replaced_by,omitempty"`
 }
 
@@ -222,10 +222,18 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 
 // Remove removes a note, which is named by its ID or its text, on behalf of a user, and returns it. A
 // note that was removed already is returned, too.
-func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string) (note Note, err error) {
+func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string) (Note, error) {
+	return m.remove(ctx, scope, name, "")
+}
+
+// remove removes a note as [Memory.Remove] does. If unsaved is not empty, it is the note's ID, and the
+// removal undoes its saving; then the note must not have been removed otherwise.
+func (m *Memory) remove(ctx context.Context, scope toolgroups.Scope, name, unsaved string) (note Note, err error) {
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		if i := doc.findRemoved(name); i >= 0 {
-			note = doc.Removed[i].Note
+			if note = doc.Removed[i].Note; unsaved != "" && doc.Removed[i].ReplacedBy != unsaved {
+				return toolgroups.ErrChanged
+			}
 			return errUnchanged
 		}
 		i, err := doc.find(scope, name)
@@ -234,15 +242,21 @@ func (m *Memory) Remove(ctx context.Context, scope toolgroups.Scope, name string
 		}
 		note = doc.Notes[i]
 		now := m.cfg.Now().UTC()
-		doc.remove(i, now, "")
+		doc.remove(i, now, unsaved)
 		return doc.checkRemoved(now)
 	})
 	return note, err
 }
 
 // Restore restores a removed note with this ID on behalf of a user, in the place of the note that
-// replaced it. A note that is there already is returned, too.
-func (m *Memory) Restore(ctx context.Context, scope toolgroups.Scope, id string) (note Note, err error) {
+// replaced it. If that one has been removed, too, it returns [toolgroups.ErrChanged]. A note that is there
+// already is returned, too.
+func (m *Memory) Restore(ctx context.Context, scope toolgroups.Scope, id string) (Note, error) {
+	return m.restore(ctx, scope, id, false)
+}
+
+// restore restores a note as [Memory.Restore] does. If forgotten is true, it must not have been replaced.
+func (m *Memory) restore(ctx context.Context, scope toolgroups.Scope, id string, forgotten bool) (note Note, err error) {
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		if i := doc.indexOf(id); i >= 0 {
 			note = doc.Notes[i]
@@ -256,9 +270,13 @@ func (m *Memory) Restore(ctx context.Context, scope toolgroups.Scope, id string)
 		if note = removed.Note; !MayChange(scope, note) {
 			return ErrDenied
 		}
+		by := doc.indexOf(removed.ReplacedBy)
+		if removed.ReplacedBy != "" && (forgotten || by < 0 && removed.ReplacedBy != id) {
+			return toolgroups.ErrChanged
+		}
 		doc.Removed = slices.Delete(doc.Removed, at, at+1)
-		if i := doc.indexOf(removed.ReplacedBy); i >= 0 && MayChange(scope, doc.Notes[i]) {
-			doc.remove(i, m.cfg.Now().UTC(), id)
+		if by >= 0 {
+			doc.remove(by, m.cfg.Now().UTC(), id)
 		}
 		at, _ = slices.BinarySearchFunc(doc.Notes, note, func(a, b Note) int { return a.SavedAt.Compare(b.SavedAt) })
 		doc.Notes = slices.Insert(doc.Notes, at, note)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -46,37 +47,44 @@ func (m *Memory) Group() (toolgroups.Group, error) {
 	return group, err
 }
 
+// undoData is the data by which an announcement is undone: the ID of the note that was saved, replaced or
+// forgotten.
+type undoData struct {
+	Saved     string `json:"saved,omitempty"`
+	Replaced  string `json:"replaced,omitempty"`
+	Forgotten string `json:"forgotten,omitempty"`
+}
+
 // announceChange announces that a note was replaced or removed. The undo restores it.
-func announceChange(old Note, text string) toolgroups.Announcement {
-	a := toolgroups.Announcement{Text: text, Undo: toolgroups.UndoData(old.ID()), For: UndoTime}
+func announceChange(old Note, text string, undo undoData) toolgroups.Announcement {
+	a := toolgroups.Announcement{Text: text, Undo: toolgroups.UndoData(undo), For: UndoTime}
 	if old.Author != "" {
 		a.Quotes = []string{old.Author}
 	}
 	return a
 }
 
-// savedNote is the undo of an announcement of a new note.
-type savedNote struct {
-	Saved string `json:"saved"`
-}
-
 // announceSaved announces a new note. The undo forgets it.
 func announceSaved(n Note) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I remember from now on: “%s”.", wording.OneLine(n.Text, maxQuoted)), Undo: toolgroups.UndoData(savedNote{n.ID()}), For: UndoTime,
+		Text: fmt.Sprintf("I remember from now on: “%s”.", wording.OneLine(n.Text, maxQuoted)), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
 	}
 }
 
 // undo restores the note that an announcement says was removed, or forgets the one that it says was saved.
 func (m *Memory) undo(ctx context.Context, scope toolgroups.Scope, data json.RawMessage) (err error) {
-	var id string
-	var added savedNote
-	if json.Unmarshal(data, &added) == nil && added.Saved != "" {
-		if _, err = m.Remove(ctx, scope, added.Saved); errors.Is(err, ErrNotFound) {
+	var u undoData
+	if json.Unmarshal(data, &u.Replaced) != nil { // earlier versions announced every removal with just the ID
+		if err := json.Unmarshal(data, &u); err != nil {
+			return fmt.Errorf("undo a change of the memory: %w", err)
+		}
+	}
+	if u.Saved != "" {
+		if _, err = m.remove(ctx, scope, u.Saved, u.Saved); errors.Is(err, ErrNotFound) {
 			return nil // it is forgotten already
 		}
-	} else if err = json.Unmarshal(data, &id); err == nil {
-		_, err = m.Restore(ctx, scope, id)
+	} else {
+		_, err = m.restore(ctx, scope, cmp.Or(u.Forgotten, u.Replaced), u.Forgotten != "")
 	}
 	switch {
 	case errors.Is(err, ErrDenied):
@@ -138,7 +146,7 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	}
 	replaced := fmt.Sprintf("I remember “%s” instead of “%s”.", wording.OneLine(in.Content, maxQuoted), wording.OneLine(old.Text, maxQuoted))
 	return toolgroups.Result{
-		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceChange(old, replaced)},
+		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil
 }
 
@@ -156,7 +164,7 @@ func (m *Memory) handleForget(ctx context.Context, call toolgroups.Call, in forg
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Forgotten: %s. The user can undo this for a day. It still stands in the conversation where it was said.", quote(note)),
-		Announced: []toolgroups.Announcement{announceChange(note, "I forgot “"+wording.OneLine(note.Text, maxQuoted)+"”.")},
+		Announced: []toolgroups.Announcement{announceChange(note, "I forgot “"+wording.OneLine(note.Text, maxQuoted)+"”.", undoData{Forgotten: note.ID()})},
 	}, nil
 }
 

@@ -33,6 +33,9 @@ type undoData struct {
 	// Before is the task before the change; nil undoes its creation. Removed says that the change removed it.
 	Before  *Task `json:"before,omitempty"`
 	Removed bool  `json:"removed,omitempty"`
+	// After is the version that the change has left, or removed. It is empty in [Run.StopData], and in
+	// announcements of earlier versions, whose undo does not look for newer changes.
+	After string `json:"after,omitempty"`
 }
 
 // checkUses returns the names of tools and groups in the form in which they are stored.
@@ -63,7 +66,7 @@ func (s *Schedule) silentUses(t *Task) []string {
 func (s *Schedule) announceNew(t *Task) toolgroups.Announcement {
 	return toolgroups.Announcement{
 		Text: fmt.Sprintf("Scheduled “%s”: %s%s.%s", t.Name, t.Plan, s.describeUses(t), t.describePrompt()),
-		Undo: toolgroups.UndoData(undoData{ID: t.ID}), Label: toolgroups.LabelCancel, For: cancelTime,
+		Undo: toolgroups.UndoData(undoData{ID: t.ID, After: t.Version}), Label: toolgroups.LabelCancel, For: cancelTime,
 	}
 }
 
@@ -85,17 +88,17 @@ func (s *Schedule) describeUses(t *Task) string {
 	return "; it may use " + shown + " without telling"
 }
 
-// announceChange announces a change of a task.
-func announceChange(before Task, text string) toolgroups.Announcement {
+// announceChange announces a change of a task, with the version that it has left.
+func announceChange(before Task, after, text string) toolgroups.Announcement {
 	before.History, before.Claimed = nil, nil
-	return toolgroups.Announcement{Text: text, Undo: toolgroups.UndoData(undoData{ID: before.ID, Before: &before}), Quotes: []string{before.User}}
+	return toolgroups.Announcement{Text: text, Undo: toolgroups.UndoData(undoData{ID: before.ID, Before: &before, After: after}), Quotes: []string{before.User}}
 }
 
 // announceRemoval announces the removal of a task.
 func announceRemoval(t Task) toolgroups.Announcement {
 	t.History, t.Claimed = nil, nil
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I removed the schedule “%s” (%s).", t.Name, t.Plan), Undo: toolgroups.UndoData(undoData{ID: t.ID, Before: &t, Removed: true}), Quotes: []string{t.User},
+		Text: fmt.Sprintf("I removed the schedule “%s” (%s).", t.Name, t.Plan), Undo: toolgroups.UndoData(undoData{ID: t.ID, Before: &t, Removed: true, After: t.Version}), Quotes: []string{t.User},
 	}
 }
 
@@ -144,21 +147,27 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 		if err := s.checkMayChange(scope, t); err != nil {
 			return err
 		}
-		if u.Before == nil {
+		switch {
+		case u.Before == nil:
 			return errRemoved
+		case u.After == "":
+		case t.Version == u.Before.Version:
+			return errUnchanged // an earlier attempt has undone it
+		case t.Version != u.After:
+			return toolgroups.ErrChanged
 		}
 		changed := *t
 		t.Name, t.Prompt, t.Uses, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.Outside, u.Before.User
-		t.Plan, t.Enabled = u.Before.Plan, u.Before.Enabled
+		t.Plan, t.Enabled, t.Version = u.Before.Plan, u.Before.Enabled, u.Before.Version
 		return t.replan(changed, now, zone)
 	})
 	if !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
 	switch {
-	case u.Before == nil:
+	case u.Before == nil && u.After == "":
 		return nil
-	case !u.Removed:
+	case !u.Removed: // the undo of its removal would bring it back
 		return toolgroups.Errorf(CodeNotFound, "This schedule is gone.")
 	}
 	return s.putBack(ctx, scope, *u.Before)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,8 +85,8 @@ func TestWhatIsScheduledChangedOrRemovedIsAnnouncedAndCanBeUndone(t *testing.T) 
 			if a.Text != c.text || a.Label != c.label {
 				o.t.Errorf("%s(%s): announced %q with %q, want %q with %q", c.tool, c.args, a.Text, a.Label, c.text, c.label)
 			}
-			for range 2 { // the second press does no harm
-				if err := o.undo(ann, a); err != nil {
+			for again := range 2 { // the second press does no harm; a schedule that was cancelled is gone
+				if err := o.undo(ann, a); err != nil && (again == 0 || a.Label != toolgroups.LabelCancel) {
 					o.t.Errorf("%s(%s): undo: %v", c.tool, c.args, err)
 				}
 				if diff := cmp.Diff(before, o.shape("fake:1")); diff != "" {
@@ -104,6 +105,110 @@ func TestAChangeOfARemovedScheduleIsNotUndone(t *testing.T) {
 		o.must("delete_scheduled_task", `{"task_id":"`+id+`"}`)
 		if err := o.undo(ann, a); err == nil || !strings.Contains(err.Error(), "gone") || len(o.tasks("fake:1")) != 0 {
 			o.t.Errorf("undo: %v, tasks %q", err, o.shape("fake:1"))
+		}
+	})
+}
+
+// An undo says that a schedule is as it was, or cancelled, only if what is said to be undone does not come back
+// with the undo of a newer change.
+func TestOnlyTheNewestChangeOfAScheduleIsUndone(t *testing.T) {
+	const page, hour, remove = `,"prompt":"Words of a page"`, `,"hour":9`, ""
+	for name, c := range map[string]struct {
+		changes []string
+		refused string
+	}{
+		"changed twice":         {[]string{page, hour}, "changed"},
+		"changed and back":      {[]string{page, `,"prompt":"Tell me the news"`}, "changed"},
+		"changed and removed":   {[]string{page, remove}, "gone"},
+		"switched off and back": {[]string{`,"enabled":false`, `,"enabled":true`}, "changed"},
+	} {
+		at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+			id := o.make(morning)
+			before := o.shape("fake:1")
+			var lines []toolgroups.Announcement
+			for _, change := range c.changes {
+				tool := "update_scheduled_task"
+				if change == remove {
+					tool = "delete_scheduled_task"
+				}
+				lines = append(lines, o.announced(ann, tool, `{"task_id":"`+id+`"`+change+`}`))
+			}
+			changed := o.shape("fake:1")
+			if err := o.undo(ann, lines[0]); err == nil || !strings.Contains(err.Error(), c.refused) {
+				o.t.Errorf("%s: the older change is undone first: %v", name, err)
+			}
+			if diff := cmp.Diff(changed, o.shape("fake:1")); diff != "" {
+				o.t.Errorf("%s: after that: %s", name, diff)
+			}
+			for _, line := range slices.Backward(lines) {
+				if err := o.undo(ann, line); err != nil {
+					o.t.Errorf("%s: %s: %v", name, line.Text, err)
+				}
+			}
+			if diff := cmp.Diff(before, o.shape("fake:1")); diff != "" {
+				o.t.Errorf("%s: once all is undone: %s", name, diff)
+			}
+		})
+	}
+}
+
+// A schedule that was changed can be cancelled: nothing brings it back. One that was removed is not said to be
+// cancelled while the undo of its removal could.
+func TestAScheduleIsCancelledUnlessItIsRemoved(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		for _, removed := range []bool{false, true} {
+			made := o.announced(ann, "schedule_task", morning)
+			id := o.tasks("fake:1")[0].ID
+			change := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","hour":9}`)
+			if removed {
+				removal := o.announced(ann, "delete_scheduled_task", `{"task_id":"`+id+`"}`)
+				if err := o.undo(ann, made); err == nil || !strings.Contains(err.Error(), "gone") {
+					o.t.Error("a removed schedule is cancelled:", err)
+				}
+				if err := o.undo(ann, removal); err != nil {
+					o.t.Error(err)
+				}
+			}
+			if err := o.undo(ann, made); err != nil {
+				o.t.Error(err)
+			}
+			if err := o.undo(ann, change); err == nil || len(o.tasks("fake:1")) != 0 {
+				o.t.Errorf("the change of a cancelled schedule is undone: %v, %q", err, o.shape("fake:1"))
+			}
+		}
+	})
+}
+
+// What earlier versions have announced, without a version, is undone whatever has changed since.
+func TestAnnouncementsOfEarlierVersionsAreUndone(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		earlier := func(a toolgroups.Announcement) toolgroups.Announcement {
+			var data map[string]any
+			if err := json.Unmarshal(a.Undo, &data); err != nil {
+				o.t.Fatal(err)
+			}
+			delete(data, "after")
+			a.Undo = toolgroups.UndoData(data)
+			return a
+		}
+		made := earlier(o.announced(ann, "schedule_task", morning))
+		id, before := o.tasks("fake:1")[0].ID, o.shape("fake:1")
+		change := earlier(o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","hour":9}`))
+		o.must("update_scheduled_task", `{"task_id":"`+id+`","hour":10}`)
+		if err := o.undo(ann, change); err != nil {
+			o.t.Error(err)
+		}
+		removal := earlier(o.announced(ann, "delete_scheduled_task", `{"task_id":"`+id+`"}`))
+		if err := o.undo(ann, removal); err != nil {
+			o.t.Error(err)
+		}
+		if diff := cmp.Diff(before, o.shape("fake:1")); diff != "" {
+			o.t.Error(diff)
+		}
+		for range 2 {
+			if err := o.undo(ann, made); err != nil || len(o.tasks("fake:1")) != 0 {
+				o.t.Errorf("%v, %q", err, o.shape("fake:1"))
+			}
 		}
 	})
 }

@@ -29,9 +29,12 @@ type Task struct {
 	// Prompt.
 	Uses []string `json:"uses,omitempty"`
 	// Outside says that the prompt was written in a conversation that held words of others.
-	Outside bool      `json:"outside,omitempty"`
-	Plan    Plan      `json:"plan"`
-	Enabled bool      `json:"enabled"`
+	Outside bool `json:"outside,omitempty"`
+	Plan    Plan `json:"plan"`
+	Enabled bool `json:"enabled"`
+	// Version identifies what a change by a user has left; the undo of the change restores it, too. It is
+	// empty in tasks from before versions were recorded.
+	Version string    `json:"version,omitempty"`
 	Created time.Time `json:"created"`
 	// Due is the next run, or the zero time.
 	Due time.Time `json:"due,omitzero"`

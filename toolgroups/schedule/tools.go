@@ -85,7 +85,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	now, zone := s.cfg.Now(), s.cfg.Location()
 	t := Task{
 		ID: newID(), Owner: call.Owner, Chat: call.Chat, User: call.User, Direct: call.Direct,
-		Name: oneLine(in.Name), Prompt: strings.TrimSpace(in.Prompt), Enabled: true, Created: now, Outside: call.HoldsOthers,
+		Name: oneLine(in.Name), Prompt: strings.TrimSpace(in.Prompt), Enabled: true, Version: newID(), Created: now, Outside: call.HoldsOthers,
 	}
 	var err error
 	if t.Plan, err = in.newPlan(now); err != nil {

@@ -76,6 +76,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 			// A run has the role of its prompt's author.
 			t.User, t.Outside = cmp.Or(call.User, t.User), call.HoldsOthers
 		}
+		t.Version = newID()
 		return t.replan(before, now, zone)
 	})
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)),
-		Announced: []toolgroups.Announcement{announceChange(was, s.describeChange(was, t, changed))},
+		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(was, t, changed))},
 	}, nil
 }
 
