@@ -248,11 +248,11 @@ func (d *Handler) healthText(st mcp.Status) string {
 	return "not in use, " + tools
 }
 
-// maxShownChanges bounds the changes shown at once.
-const maxShownChanges = 20
+// maxNoticed bounds the changes in a notice, which does not say how to allow them.
+const maxNoticed = 20
 
-// changeNotice lists the changes of a server's descriptions since it was allowed, and how to allow
-// them, for administrators. If texts is true, it contains the new descriptions.
+// changeNotice lists the changes of a server's descriptions since it was allowed, for administrators. If texts
+// is true, it contains the whole new descriptions, and how to allow what it lists.
 func changeNotice(st mcp.Status, texts bool) string {
 	if len(st.PendingChanges) == 0 {
 		return ""
@@ -260,7 +260,7 @@ func changeNotice(st mcp.Status, texts bool) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "The MCP server **%s** has changed since it was allowed:\n\n", wording.EscapeMarkdown(st.Name))
 	for i, change := range st.PendingChanges {
-		if i == maxShownChanges {
+		if i == maxNoticed && !texts {
 			fmt.Fprintf(&out, "- and %s more\n", wording.Plural(len(st.PendingChanges)-i, "change", "changes"))
 			break
 		}
@@ -270,15 +270,19 @@ func changeNotice(st mcp.Status, texts bool) string {
 		}
 		out.WriteString("- " + what + " " + change.Description)
 		if texts && change.NewText != "" {
-			out.WriteString(": " + wording.InlineCode(strings.Join(strings.Fields(change.NewText), " ")))
+			out.WriteString(": " + wording.InlineCode(change.NewText))
 		}
 		out.WriteString("\n")
 	}
 	out.WriteString("\nUntil an administrator allows the change, the tools keep their old descriptions and ask as before. ")
 	if !texts {
-		fmt.Fprintf(&out, "`/mcp %s` shows the new words. ", st.Name)
+		fmt.Fprintf(&out, "`/mcp %s` shows the new words, and how to allow them.", st.Name)
+		return out.String()
 	}
-	fmt.Fprintf(&out, "`/mcp allow %s %s` takes the changes over.", st.Name, st.ChangesCode)
+	fmt.Fprintf(&out, "`/mcp allow %s %s` takes over what is shown here.", st.Name, st.ChangesCode)
+	if st.ChangesLeft > 0 {
+		fmt.Fprintf(&out, " After that I show %s more.", wording.Plural(st.ChangesLeft, "change", "changes"))
+	}
 	return out.String()
 }
 
@@ -313,7 +317,7 @@ func (d *Handler) allow(ctx context.Context, call bridge.CommandCall, args strin
 			cmp.Or(strings.TrimSpace(d.waitingNotice(name)), fmt.Sprintf("No change of %s waits to be allowed.", name)), nil
 	}
 	d.cfg.Logger.Info("change of an MCP server allowed", "mcp_server", name, "user", call.User)
-	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name), nil
+	return fmt.Sprintf("Allowed: %s now uses its new descriptions.", name) + d.waitingNotice(name), nil
 }
 
 // add runs /mcp add.
@@ -365,7 +369,7 @@ func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name s
 		return "", false, err
 	}
 	d.cfg.Logger.Info("MCP server added", "mcp_server", name, "user", call.User)
-	return addedText(name, one, mcp.Status{Name: name, Tools: tried.Tools, LeftOut: tried.LeftOut}), true, nil
+	return addedText(name, one, mcp.Status{Name: name, Line: tried.Line, Tools: tried.Tools, LeftOut: tried.LeftOut}), true, nil
 }
 
 // storedServer returns the record of an added server; the zero value if there is none.
@@ -416,6 +420,7 @@ func addedText(name string, one addedServer, st mcp.Status) string {
 	if one.Auth == mcp.AuthOAuth {
 		text = fmt.Sprintf("Added %s. Each person connects their own account with `/connect %s`; I know its tools once the first person has done so.", name, name)
 	}
+	text += " " + st.DescribeLine()
 	if one.Trust == mcp.TrustHints {
 		return text + " They ask before they run, except those that it says only read."
 	}

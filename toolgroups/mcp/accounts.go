@@ -154,7 +154,7 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	switch {
 	case err == nil:
 		st := s.status()
-		return strings.TrimSpace(fmt.Sprintf("%s works: it has %s.\n\n%s", s.name, st.CountTools(), st.DescribeLeftOut())), nil
+		return strings.TrimSpace(fmt.Sprintf("%s works: it has %s. %s\n\n%s", s.name, st.CountTools(), st.DescribeLine(), st.DescribeLeftOut())), nil
 	case s.isPersonal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
 		wants, err := oauth.RequiresSignIn(ctx, s.oauthServer())
 		if err != nil {
@@ -190,6 +190,8 @@ type Trial struct {
 	// cannot be offered.
 	Tools   int
 	LeftOut []toolgroups.LeftOut
+	// Line will be the group's line in the prompt.
+	Line string
 
 	record record
 }
@@ -220,7 +222,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 		}
 	}
 	if cfg.Auth == AuthOAuth {
-		return Trial{Server: cfg}, nil // the server shows its tools only after a sign-in
+		return Trial{Server: cfg, Line: s.line(s.record)}, nil // the server shows its tools only after a sign-in
 	}
 	if err := s.connectOnce(ctx, ""); err != nil {
 		return Trial{}, s.contactError(err)
@@ -230,11 +232,12 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	if len(s.group.Tools) == 0 {
 		return Trial{}, errors.New("it lists no tool that can be used")
 	}
-	return Trial{Server: cfg, Tools: len(s.group.Tools), LeftOut: s.group.LeftOut, record: s.record}, nil
+	r := s.newRecord(s.record.Listed)
+	return Trial{Server: cfg, Tools: len(s.group.Tools), LeftOut: s.group.LeftOut, Line: s.line(r), record: r}, nil
 }
 
 // Pin pins the descriptions of a tried server's tools: later changes need approval. If the server
-// shows its tools only after a sign-in, the first user's list is pinned.
+// shows its tools only after a sign-in, all that it says of itself then needs approval.
 func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) {
 	switch {
 	case c.cfg.Accounts.KV == nil:

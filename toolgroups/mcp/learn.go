@@ -43,11 +43,12 @@ func (s *server) updateTools(l toolList) {
 	if err != nil {
 		s.log.Error("cannot store what an MCP server lists: its new tools need approval for now", "err", err)
 		sum = digest{} // check the list again at the next connection
-		r = record{Allowed: s.record.Allowed, Listed: l}
+		r = s.record
+		r.Listed = l
 	}
 	differs := s.use(r)
 	s.listDigest, s.useOldProtocol = sum, l.OldProtocol
-	changes, _ := s.pendingChanges(r)
+	changes := s.pending(r).Changes
 	s.mu.Unlock()
 	for _, change := range changes {
 		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redactor.line(change.Tool), "change", change.Description)

@@ -173,7 +173,7 @@ func isForModels(meta json.RawMessage) bool {
 func (e entry) hash() string {
 	data, _ := json.Marshal(e) // never fails: strings, and raw JSON that was encoded before
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:16])
 }
 
 // digest is the hash of a list, for comparing lists without keeping them.

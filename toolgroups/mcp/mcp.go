@@ -172,6 +172,8 @@ func (c *Client) Discover(ctx context.Context) {
 type Status struct {
 	// Name is the name of the server, Group the name of its group.
 	Name, Group string
+	// Line is the group's line in the prompt.
+	Line string
 	// Server is the configuration; Added is true for a server that was added in a chat.
 	Server Server
 	Added  bool
@@ -185,9 +187,10 @@ type Status struct {
 	Problem string
 	// NextRetry is the time of the next attempt after a problem.
 	NextRetry time.Time
-	// PendingChanges are the changes since the server was allowed. They take effect when
-	// [Client.AllowChanges] is called with ChangesCode.
+	// PendingChanges are the changes since the server was allowed, as many as can be shown at once. They take
+	// effect when [Client.AllowChanges] is called with ChangesCode; then ChangesLeft more are pending.
 	PendingChanges []Change
+	ChangesLeft    int
 	ChangesCode    string
 }
 
@@ -198,6 +201,11 @@ func (st Status) CountTools() string {
 		return fmt.Sprintf("%d of %s", st.Tools, wording.Plural(st.Tools+n, "tool", "tools"))
 	}
 	return text
+}
+
+// DescribeLine returns a sentence with the group's line in the prompt, in Markdown.
+func (st Status) DescribeLine() string {
+	return "The prompt of every conversation has the line " + wording.InlineCode(st.Line) + "."
 }
 
 // maxNamed bounds the tools left out that people are shown.

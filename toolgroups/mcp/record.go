@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"oneclaw/storage"
 )
@@ -24,18 +25,22 @@ const (
 	maxStored = 3 << 20
 	// storeTime bounds reading and writing a record.
 	storeTime = 10 * time.Second
-	// maxShown bounds a text from a server that is shown to an administrator, in characters.
-	maxShown = 500
+	// maxShown bounds the changes that an administrator is shown at once, in characters, unless a single one
+	// is longer.
+	maxShown = 30_000
 )
 
 // record is what is known of a server from its connections. What it lists otherwise than it was allowed to waits
 // for an administrator.
 type record struct {
 	// Allowed has the tools as an administrator allowed them by adding the server or allowing its changes.
-	// For a server in the settings the first list counts as allowed.
+	// For a server in the settings the first list counts as allowed. Tools that came later, and those of one that
+	// was added before its tools were known, are in it without permissions.
 	Allowed toolList `json:"allowed"`
 	// Listed is what the server listed last, so that its tools are known while it is not connected.
 	Listed toolList `json:"listed,omitzero"`
+	// Line is the group's line in the prompt, as it was allowed. Empty means none yet.
+	Line string `json:"line,omitempty"`
 }
 
 func (r record) hasList() bool { return r.Listed.Fingerprint != "" }
@@ -44,8 +49,28 @@ func (r record) hasList() bool { return r.Listed.Fingerprint != "" }
 type Change struct {
 	// Tool is the server's name for the tool; empty for a change of the server itself.
 	Tool string
-	// Description describes the change. NewText is the new text, if any, shortened.
+	// Description describes the change. NewText is the new text, if any.
 	Description, NewText string
+}
+
+// pending is what waits for an administrator, as far as it is shown at once. It is allowed as a whole.
+type pending struct {
+	Changes                   []Change
+	Line, Title, Instructions string
+	Tools                     []entry
+	// left is the number of changes that are shown when these have been allowed.
+	left int
+}
+
+// code returns the code that allows what is pending; "" if nothing is. It has so many bits that a server cannot
+// make two changes with one code.
+func (p pending) code() string {
+	if len(p.Changes) == 0 {
+		return ""
+	}
+	data, _ := json.Marshal(p) // never fails: strings, and raw JSON that was encoded before
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:20])
 }
 
 // offered returns the list as it is offered: with the allowed texts, and with only those permissions
@@ -60,10 +85,15 @@ func (r record) offered() toolList {
 		if ok {
 			e.Description, e.Parameters = p.Description, p.Parameters
 		}
-		e.ReadOnly, e.NonDestructive = ok && p.ReadOnly && e.ReadOnly, ok && p.NonDestructive && e.NonDestructive
-		l.Tools[i] = e
+		l.Tools[i] = e.within(p)
 	}
 	return l
+}
+
+// within returns the entry with only those permissions that another one has too.
+func (e entry) within(other entry) entry {
+	e.ReadOnly, e.NonDestructive = e.ReadOnly && other.ReadOnly, e.NonDestructive && other.NonDestructive
+	return e
 }
 
 func byName(entries []entry) map[string]entry {
@@ -74,47 +104,84 @@ func byName(entries []entry) map[string]entry {
 	return m
 }
 
+// newRecord returns the record of a server whose list is allowed as it is.
+func (s *server) newRecord(l toolList) record {
+	r := record{Allowed: l, Listed: l, Line: s.ownLine(l)}
+	r.Allowed.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
+	return r
+}
+
 // withList returns the record after the server has sent a list. New tools have no permissions.
 func (r record) withList(s *server, l toolList) record {
-	r.Listed = l
-	if r.Allowed.Fingerprint != l.Fingerprint {
-		l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
-		r.Allowed = l
-		return r
+	switch {
+	case r.Allowed.Fingerprint == l.Fingerprint:
+	case s.cfg.addedInChat: // no administrator was shown the list, which may be that of anybody's account
+		r = record{Allowed: toolList{Fingerprint: l.Fingerprint}}
+	default:
+		return s.newRecord(l)
 	}
+	r.Listed = l
 	known := byName(r.Allowed.Tools)
 	r.Allowed.Tools = slices.Clone(r.Allowed.Tools)
 	for _, e := range l.Tools {
 		if _, ok := known[e.Name]; ok || e.Fault != "" || !s.cfg.offers(e.Name) {
 			continue
 		}
-		e.ReadOnly, e.NonDestructive = false, false
+		e = e.within(entry{})
 		known[e.Name] = e
 		r.Allowed.Tools = append(r.Allowed.Tools, e)
 	}
 	return r
 }
 
-// pending returns what the server lists otherwise than it was allowed to; the fingerprint is empty if there is
-// nothing.
-func (s *server) pending(r record) toolList {
-	if r.Allowed.Fingerprint == "" { // deleted with the server: there is nothing to compare with
-		return toolList{}
+// pending returns what the server lists otherwise than it was allowed to: first the tools that would ask less.
+func (s *server) pending(r record) pending {
+	p := pending{Line: r.Line, Title: r.Allowed.Title, Instructions: r.Allowed.Instructions}
+	if r.Allowed.Fingerprint == "" || !r.hasList() { // deleted with the server: there is nothing to compare with
+		return p
 	}
-	known, l := byName(r.Allowed.Tools), r.Listed
-	l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool {
-		was, ok := known[e.Name]
-		if !ok {
-			was = e
-			was.ReadOnly, was.NonDestructive = false, false
+	size := 0
+	add := func(changes []Change, allow func()) {
+		n := 0
+		for _, c := range changes {
+			n += utf8.RuneCountInString(c.Tool + c.Description + c.NewText)
 		}
-		return e.Fault != "" || !s.cfg.offers(e.Name) || len(s.changes(was, e)) == 0
-	})
-	if len(l.Tools) == 0 && l.Title == r.Allowed.Title && l.Instructions == r.Allowed.Instructions {
-		return toolList{}
+		switch {
+		case n == 0:
+			return
+		case p.left > 0 || size > 0 && size+n > maxShown:
+			p.left += len(changes)
+			return
+		}
+		size += n
+		p.Changes = append(p.Changes, changes...)
+		allow()
 	}
-	l.OldProtocol = false
-	return l
+	known := byName(r.Allowed.Tools)
+	addTools := func(loosened bool) {
+		for _, e := range r.Listed.Tools {
+			was, ok := known[e.Name]
+			if !ok {
+				was = e.within(entry{})
+			}
+			differs := s.effect(e) != s.effect(e.within(was))
+			if !differs {
+				e = e.within(was) // a permission that makes no difference is not shown, so it is not allowed either
+			}
+			if differs == loosened && e.Fault == "" && s.cfg.offers(e.Name) {
+				add(s.changes(was, e), func() { p.Tools = append(p.Tools, e) })
+			}
+		}
+	}
+	addTools(true)
+	add(s.ownChanges(r), func() {
+		p.Title, p.Instructions = r.Listed.Title, r.Listed.Instructions
+		if s.cfg.Description == "" {
+			p.Line = s.ownLine(r.Listed)
+		}
+	})
+	addTools(false)
+	return p
 }
 
 // limitSize drops the entries beyond maxStored bytes.
@@ -128,15 +195,26 @@ func limitSize(entries []entry) []entry {
 	return entries
 }
 
-// changes describes those changes of a tool that loosen its rules or may mislead.
-func (s *server) changes(was, now entry) []Change {
-	var all []Change
-	say := func(what, is string) {
-		all = append(all, Change{Tool: clean(now.Name, maxName), Description: what, NewText: clean(is, maxShown)})
+// ownChanges describes the changes of what the server says of itself.
+func (s *server) ownChanges(r record) (all []Change) {
+	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" {
+		all = append(all, Change{Description: "has another line in the prompt of every conversation", NewText: line})
 	}
-	both := now
-	both.ReadOnly, both.NonDestructive = now.ReadOnly && was.ReadOnly, now.NonDestructive && was.NonDestructive
-	if s.effect(now) != s.effect(both) {
+	if r.Listed.Title != r.Allowed.Title {
+		all = append(all, Change{Description: "calls itself otherwise", NewText: r.Listed.Title})
+	}
+	if r.Listed.Instructions != r.Allowed.Instructions {
+		all = append(all, Change{Description: "describes itself otherwise", NewText: r.Listed.Instructions})
+	}
+	return all
+}
+
+// changes describes those changes of a tool that loosen its rules or may mislead.
+func (s *server) changes(was, now entry) (all []Change) {
+	say := func(what, is string) {
+		all = append(all, Change{Tool: now.Name, Description: what, NewText: is})
+	}
+	if s.effect(now) != s.effect(now.within(was)) {
 		if now.ReadOnly {
 			say("says now that it only reads, so that it would run without asking", "")
 		} else {
@@ -157,30 +235,6 @@ func sameJSON(a, b json.RawMessage) bool {
 	one, errOne := json.Marshal(a)
 	other, errOther := json.Marshal(b)
 	return errOne == nil && errOther == nil && bytes.Equal(one, other)
-}
-
-// pendingChanges returns the changes that wait for an administrator, and the code that allows them.
-func (s *server) pendingChanges(r record) (all []Change, code string) {
-	w, allowed := s.pending(r), r.Allowed
-	if w.Fingerprint == "" {
-		return nil, ""
-	}
-	if w.Title != allowed.Title {
-		all = append(all, Change{Description: "calls itself otherwise", NewText: clean(w.Title, maxShown)})
-	}
-	if w.Instructions != allowed.Instructions {
-		all = append(all, Change{Description: "describes itself otherwise", NewText: clean(w.Instructions, maxShown)})
-	}
-	known := byName(allowed.Tools)
-	for _, e := range w.Tools {
-		all = append(all, s.changes(known[e.Name], e)...)
-	}
-	if len(all) == 0 {
-		return nil, ""
-	}
-	data, _ := json.Marshal(w) // never fails: strings, and raw JSON that was encoded before
-	sum := sha256.Sum256(data)
-	return all, hex.EncodeToString(sum[:4])
 }
 
 // load reads the record of the server. An unreadable one is an error. A missing one, and that of another
@@ -250,7 +304,7 @@ func (s *server) reload(ctx context.Context) (bool, error) {
 
 // use makes a record the current one, and reports whether that has changed the tools. The caller holds s.mu.
 func (s *server) use(r record) bool {
-	g := s.buildGroup(r.offered(), r.hasList())
+	g := s.buildGroup(r)
 	differs := r.hasList() && (!s.record.hasList() || !sameTools(s.group, g))
 	s.record, s.group = r, g
 	if differs {
@@ -288,18 +342,17 @@ func (c *Client) AllowChanges(ctx context.Context, name, code string) (bool, err
 	}
 	allowed := false
 	_, err := s.change(ctx, func(r *record) {
-		_, waits := s.pendingChanges(*r)
-		if allowed = waits != "" && strings.EqualFold(waits, code); !allowed {
+		p := s.pending(*r)
+		if allowed = len(p.Changes) > 0 && strings.EqualFold(p.code(), code); !allowed {
 			return
 		}
-		pending := s.pending(*r)
-		now := byName(pending.Tools)
+		now := byName(p.Tools)
 		for i, e := range r.Allowed.Tools {
 			if other, ok := now[e.Name]; ok {
 				r.Allowed.Tools[i] = other
 			}
 		}
-		r.Allowed.Title, r.Allowed.Instructions = pending.Title, pending.Instructions
+		r.Line, r.Allowed.Title, r.Allowed.Instructions = p.Line, p.Title, p.Instructions
 	})
 	if err != nil {
 		return false, fmt.Errorf("mcp: server %q: allow its changes: %w", s.name, err)

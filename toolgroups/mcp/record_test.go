@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"oneclaw/internal/redact"
@@ -70,6 +71,46 @@ func TestAChangeWaitsOnAllReplicas(t *testing.T) {
 	must(t, err)
 	if got := again.Status()[0].PendingChanges; len(got) > 0 {
 		t.Errorf("changes wait: %+v", got)
+	}
+}
+
+// A permission that made no difference, and so was not shown, is not allowed with what was.
+func TestAPermissionThatWasNotShownIsNotAllowed(t *testing.T) {
+	accounts := keeping(t)
+	replica := func(trust, description string) *mcp.Client {
+		s := raw(t, `[{"name":"send","description":"`+description+`","inputSchema":{},"annotations":{"readOnlyHint":`+strconv.FormatBool(description != "Sends")+`}}]`)
+		s.Trust = trust
+		c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s}, Accounts: accounts})
+		_, err := c.Check(t.Context(), "x", "")
+		must(t, err)
+		return c
+	}
+	replica(mcp.TrustNone, "Sends")
+	c := replica(mcp.TrustNone, "Sends mail")
+	st := c.Status()[0]
+	if allowed, err := c.AllowChanges(t.Context(), "x", st.ChangesCode); err != nil || !allowed || len(st.PendingChanges) != 1 {
+		t.Errorf("%+v: allowed %t, %v", st.PendingChanges, allowed, err)
+	}
+	c = replica(mcp.TrustHints, "Sends mail")
+	if got := find(t, c, "x_send"); got.Effect != toolgroups.Consequential || got.Description != "Sends mail" {
+		t.Errorf("send is %v, %q", got.Effect, got.Description)
+	}
+}
+
+// What the operator wrote is the line, whatever the server says.
+func TestTheLineOfTheSettingsStays(t *testing.T) {
+	accounts := keeping(t)
+	for _, tools := range []string{`[{"name":"send","inputSchema":{}}]`, `[{"name":"send","inputSchema":{}},{"name":"more","inputSchema":{}}]`} {
+		s := raw(t, tools)
+		s.Description = "Mail"
+		c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s}, Accounts: accounts})
+		text, err := c.Check(t.Context(), "x", "")
+		must(t, err)
+		said(t, text, "has the line `Mail`")
+		if st := c.Status()[0]; c.Groups()[0].Description != "Mail" || len(st.PendingChanges) > 0 {
+			t.Errorf("%q, pending %+v", c.Groups()[0].Description, st.PendingChanges)
+		}
+		must(t, c.Close())
 	}
 }
 

@@ -88,7 +88,7 @@ func newServer(cfg Config, name string, own Server) (*server, error) {
 		}
 	}
 	s.useOldProtocol = s.record.Listed.OldProtocol
-	s.group = s.buildGroup(s.record.offered(), s.record.hasList())
+	s.group = s.buildGroup(s.record)
 	return s, nil
 }
 
@@ -142,14 +142,15 @@ func (s *server) lacksList() bool {
 func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Name: s.name, Group: s.group.Name, Connected: s.conn != nil, Server: s.cfg, Added: s.cfg.addedInChat}
+	st := Status{Name: s.name, Group: s.group.Name, Line: s.group.Description, Connected: s.conn != nil, Server: s.cfg, Added: s.cfg.addedInChat}
 	if s.parent == nil {
 		s.userServers.addStatus(&st)
 	}
 	if s.record.hasList() {
 		st.Tools, st.LeftOut = len(s.group.Tools), s.group.LeftOut
 	}
-	st.PendingChanges, st.ChangesCode = s.pendingChanges(s.record)
+	p := s.pending(s.record)
+	st.PendingChanges, st.ChangesLeft, st.ChangesCode = p.Changes, p.left, p.code()
 	if s.conn == nil && s.failures > 0 {
 		st.Problem, st.NextRetry = s.lastFailure, s.nextAttempt
 		if s.lastOutput != "" {

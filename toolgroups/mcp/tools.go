@@ -67,28 +67,26 @@ func (n toolNames) name(tool string) string {
 // connectName returns the name of the placeholder for unknown tools.
 func (n toolNames) connectName() string { return n.server + "_connect" }
 
-// buildGroup makes the group from a list; known is false if there is no list yet.
-func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
+// buildGroup makes the group from a record, which may have no list yet.
+func (s *server) buildGroup(r record) toolgroups.Group {
+	l := r.offered()
 	g := toolgroups.Group{
 		Name:        GroupPrefix + s.name,
 		DisplayName: strings.TrimSpace(l.Title + " " + s.name + " (MCP)"),
-		Description: cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), firstSentence(l.Instructions)),
+		Description: s.line(r),
 		Source:      "mcp:" + s.name,
 		Role:        s.role,
 		Notes:       l.Instructions,
 	}
-	if !known {
-		g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name)
+	if !r.hasList() {
 		g.Tools = []toolgroups.Tool{s.newConnectTool()}
 		return g
 	}
 	seen := map[string]bool{}
-	var names []string
 	for _, e := range l.Tools {
 		if !s.cfg.offers(e.Name) {
 			continue
 		}
-		names = append(names, clean(e.Name, maxName))
 		t, err := s.newTool(e)
 		if err == nil && seen[t.Name] {
 			err = errors.New("it is listed twice")
@@ -102,9 +100,28 @@ func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
 	}
 	s.logLeftOut(g.LeftOut)
 	slices.SortFunc(g.Tools, func(a, b toolgroups.Tool) int { return strings.Compare(a.Name, b.Name) })
-	slices.Sort(names)
-	g.Description = cmp.Or(g.Description, "Tools of the MCP server "+s.name+": "+strings.Join(names, ", "))
 	return g
+}
+
+// line returns the group's line in the prompt.
+func (s *server) line(r record) string {
+	return cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), r.Line, "Tools of the MCP server "+s.name)
+}
+
+// ownLine returns the line that a list would have: the first sentence of the server's instructions, or the
+// offered names of its tools without their prefix.
+func (s *server) ownLine(l toolList) string {
+	if text := firstSentence(l.Instructions); text != "" {
+		return text
+	}
+	var names []string
+	for _, e := range l.Tools {
+		if e.Fault == "" && s.cfg.offers(e.Name) {
+			names = append(names, strings.TrimPrefix(s.naming.name(e.Name), s.name+"_"))
+		}
+	}
+	slices.Sort(names)
+	return clean("Tools of the MCP server "+s.name+": "+strings.Join(slices.Compact(names), ", "), toolgroups.MaxDescription)
 }
 
 // maxLogged bounds the tools left out that are logged one by one.
