@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/api/gmail/v1"
 
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 )
 
@@ -113,8 +114,12 @@ func describeReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in 
 }
 
 // describeDraft says to whom a draft goes, and shows all of its text as it is sent, of HTML the source: the
-// model may have written it unasked. Each change of a draft gives its message another id.
-func describeDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
+// model may have written it unasked, and any draft of the account can be meant. Each change of a draft gives its
+// message another id.
+func describeDraft(ctx context.Context, api *gmail.Service, c *service.Conn, in gmailArgs) (any, error) {
+	if !c.Direct {
+		return nil, toolgroups.Errorf(toolgroups.CodeDenied, "A draft is sent in the direct chat with its owner, where its text can be shown. Use gmail_send with the text here.")
+	}
 	d, err := api.Users.Drafts.Get(me, in.DraftID).Context(ctx).Format("full").Do()
 	if err != nil || d.Message == nil {
 		return "", err
