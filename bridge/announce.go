@@ -25,8 +25,8 @@ const (
 	announcedKind = "announced"
 	// maxAnnounced bounds the announcements on one card; more get another card.
 	maxAnnounced = 15
-	// maxAnnouncement bounds an announcement, in characters.
-	maxAnnouncement = 500
+	// maxTitle bounds what a line about silent runs shows of their title, in characters.
+	maxTitle = 100
 )
 
 const (
@@ -81,8 +81,9 @@ func (a *announcer) announce(ctx context.Context, j *queue.Run) error {
 // silentDayBegins is when a day of silent runs begins, so that its line comes at no hour of the night.
 const silentDayBegins = 8 * time.Hour
 
-// countSilent counts a silent run on the one card that its chat gets of the day's silent runs, with a button
-// that stops what starts them. It may be called again for a run.
+// countSilent counts a silent run on the card that its chat gets of the day's silent runs, with a button that
+// stops what starts them. If that card is full, or all of it was stopped, there is another one. It may be called
+// again for a run.
 func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 	task := turn.TaskOf(j)
 	if task == nil || !task.Silent || task.StopTool == "" {
@@ -102,38 +103,42 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 		return fmt.Errorf("encode silent runs: %w", err)
 	}
 	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
-	token, err := a.cards.PostAnywhere(ctx, "silent/"+to.String()+"/"+day, to, card)
-	if err != nil {
-		return err
+	key := "silent/" + to.String() + "/" + day
+	for n := 2; ; n++ {
+		token, err := a.cards.PostAnywhere(ctx, key, to, card)
+		if err != nil {
+			return err
+		}
+		kept, err := a.cards.Get(ctx, token)
+		if err != nil || kept == nil {
+			return err
+		}
+		if lines, err = decodeAnnounced(kept.Card); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(lines, func(l announcedLine) bool { return string(l.Undo) == string(line.Undo) })
+		switch {
+		case i >= 0 && lines[i].LastRun == j.Key():
+			return nil
+		case !kept.IsOpen() || i < 0 && len(lines) >= maxAnnounced:
+			key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)
+			continue
+		case i < 0:
+			lines = append(lines, line)
+		default:
+			lines[i].Runs, lines[i].LastRun = lines[i].Runs+1, j.Key()
+			lines[i].Text = silentText(lines[i])
+		}
+		data, err := json.Marshal(lines)
+		if err != nil {
+			return fmt.Errorf("encode silent runs: %w", err)
+		}
+		return a.cards.Update(ctx, token, interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)})
 	}
-	kept, err := a.cards.Get(ctx, token)
-	if err != nil || kept == nil || !kept.IsOpen() {
-		return err
-	}
-	if lines, err = decodeAnnounced(kept.Card); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(lines, func(l announcedLine) bool { return string(l.Undo) == string(line.Undo) })
-	switch {
-	case i < 0 && len(lines) >= maxAnnounced:
-		return nil // the card is full; /why and the list of tasks name each run
-	case i < 0:
-		lines = append(lines, line)
-	case lines[i].LastRun == j.Key():
-		return nil
-	default:
-		lines[i].Runs, lines[i].LastRun = lines[i].Runs+1, j.Key()
-		lines[i].Text = silentText(lines[i])
-	}
-	data, err := json.Marshal(lines)
-	if err != nil {
-		return fmt.Errorf("encode silent runs: %w", err)
-	}
-	return a.cards.Update(ctx, token, interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)})
 }
 
 func silentText(l announcedLine) string {
-	return fmt.Sprintf("“%s” has had nothing to tell today, %s.", l.Title, wording.Plural(l.Runs, "run", "runs"))
+	return fmt.Sprintf("%s has had nothing to tell today, %s.", wording.Quote(l.Title, maxTitle), wording.Plural(l.Runs, "run", "runs"))
 }
 
 // post posts announcements for a user, and returns how many the card under the key shows, which may have
@@ -183,7 +188,7 @@ func announcedText(lines []announcedLine) string {
 		if len(lines) > 1 {
 			shown[i] = strconv.Itoa(i+1) + `\. `
 		}
-		shown[i] += wording.EscapeRevealed(wording.OneLine(line.Text, maxAnnouncement))
+		shown[i] += wording.EscapeRevealed(wording.OneLine(line.Text, toolgroups.MaxAnnouncement))
 		if line.Undone != "" {
 			shown[i] += " – **" + wording.EscapeRevealed(line.Undone) + "**"
 		}

@@ -382,3 +382,32 @@ func TestSilentRunsAreOneLineADay(t *testing.T) {
 	run("b.2", "Mails")
 	r.platform.until(t, "the next day's line", func(all []sent) bool { return len(all) == 2 && strings.Contains(all[1].text, "1 run.") })
 }
+
+// A silent run is counted however many schedules ran silently before it, and also if all of them were stopped.
+func TestEverySilentRunOfADayIsCounted(t *testing.T) {
+	t.Parallel()
+	now := &clock{}
+	told := newResults()
+	r, notes := noteHarness(t, func(c *bridge.Config) { c.Hooks.OnTaskDone, c.Now = told.done, now.Now })
+	run := func(key, title string) {
+		t.Helper()
+		s := task(key, title, "say NO_REPLY")
+		s.Trigger = receipts.Trigger{Quiet: true, StopTool: "note", StopData: toolgroups.UndoData([]string{"fake:1", title})}
+		r.submit(s)
+		if !told.next(t).Silent {
+			t.Fatal("the run is not silent")
+		}
+	}
+	notes.notes = []string{"Watch"}
+	run("a.1", "Watch")
+	all := r.platform.until(t, "a run", func(all []sent) bool { return len(all) == 1 })
+	r.accept(pressOn(all[0], "p", "1", all[0].button(t, "Stop")))
+	r.platform.until(t, "the end of it", func(all []sent) bool { return strings.Contains(all[0].text, "stopped") })
+	for i := range 16 {
+		run(fmt.Sprint("b.", i), fmt.Sprint("Mails", i))
+	}
+	run("c.1", "Mails15")
+	for _, want := range []string{"“Mails0” has had nothing to tell today, 1 run", "“Mails15” has had nothing to tell today, 2 runs"} {
+		r.platform.until(t, want, func(all []sent) bool { return strings.Contains(strings.Join(texts(all), "\n"), want) })
+	}
+}

@@ -9,7 +9,7 @@ import (
 // Announcement says what a call has left behind for later: a schedule, an agent, a fact that was replaced.
 // The program shows it below the answer of the turn, whatever the model says and however the turn ends.
 type Announcement struct {
-	// Text is plain text on one line.
+	// Text is plain text on one line. What is longer than [MaxAnnouncement] is cut.
 	Text string `json:"text"`
 	// Undo, if not nil, is passed to the tool's [Tool.Undo] when a user presses the button.
 	Undo json.RawMessage `json:"undo,omitempty"`
@@ -27,6 +27,9 @@ const (
 	LabelCancel = "Cancel"
 	LabelStop   = "Stop"
 )
+
+// MaxAnnouncement is how much of [Announcement.Text] is shown, in characters.
+const MaxAnnouncement = 1500
 
 // UndoTime is how long the button of an [Announcement] works by default.
 const UndoTime = 24 * time.Hour

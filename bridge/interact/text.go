@@ -64,7 +64,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		fmt.Fprintf(&text, "**May I open these %d addresses?**", len(r.Hashes))
 	}
 	if task := turn.TaskOf(j); task != nil {
-		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.EscapeRevealed(wording.Clip(task.Title, maxName)))
+		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.EscapeRevealed(wording.Quote(task.Title, maxName)))
 	}
 	if r.Why != "" {
 		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)

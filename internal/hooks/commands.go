@@ -96,7 +96,7 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 	if !call.Direct {
 		text += " Everyone here can open that page; only the first one sees the secret."
 	}
-	return text + fmt.Sprintf("\n\nWith each delivery I do this, in your name: “%s” If there is nothing to report, I say nothing.\n\n`/hook remove %s` removes it.", plainText(task), name), nil
+	return text + fmt.Sprintf("\n\nWith each delivery I do this, in your name: “%s”\n\n`/hook remove %s` removes it.", plainText(task), name), nil
 }
 
 func (h *Hooks) address(id string) string { return h.cfg.PublicURL + Path + id }

@@ -76,7 +76,7 @@ func (m *Models) describeNewAgent(a settings.Agent, scope toolgroups.Scope) stri
 	if m.NameOf != nil && a.Author != "" {
 		by = cmp.Or(m.NameOf(a.Author), by)
 	}
-	return text + fmt.Sprintf(" %s made it. Its instructions begin: “%s”", showLine(by), showLine(a.Prompt))
+	return text + fmt.Sprintf(" %s made it. Its instructions begin: %s", showLine(by), wording.EscapeRevealed(wording.Quote(a.Prompt, maxShown)))
 }
 
 // showLine returns the beginning of a text that people wrote, without its formatting.

@@ -93,7 +93,7 @@ func (p MemoryPanel) card(ctx context.Context, scope toolgroups.Scope, page int)
 }
 
 func noteText(n memory.Note) string {
-	return "“" + wording.EscapeRevealed(wording.OneLine(n.Text, maxShownNote)) + "”"
+	return wording.EscapeRevealed(wording.Quote(n.Text, maxShownNote))
 }
 
 // memoryText lists the notes of a page.

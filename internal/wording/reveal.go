@@ -2,8 +2,10 @@ package wording
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -13,13 +15,23 @@ const (
 	maxLines = 5
 	// tabWidth is the width of a tab, in columns.
 	tabWidth = 4
+	// A letter has at most maxMarks marks: a tower of them covers the lines around it.
+	maxMarks = 4
 	// lookalikes are letters that look like Latin ones in most typefaces.
 	lookalikes = "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԀԚԜӀονιαρυκΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 )
 
+// hostPattern finds where the host of an address is written: behind its scheme, with as many slashes as browsers
+// take; behind an @; or ahead of a path, for servers that complete it. In a language without blanks it may take some
+// of the text around for a host, as a server could.
+var hostPattern = regexp.MustCompile(`(?i)(?:https?:[/\\]*|:(?:\\?/){2})[^/?#\\"'<>\x60]+` +
+	`|@[^/?#\\"'<>\x60]*[.。．｡][\pL\pN-]+` +
+	`|(?:^|["'<>\x60(){}\[\]=,;:])(?://)?[^/?#\\"'<>\x60(){}\[\]=,;]*[.。．｡](?:[a-z]+(?::[0-9]+)?\?|[\pL\pN-]+(?::[0-9]+)?/)`)
+
 // revealHidden makes characters visible that a reader would not see or would misread: control and
-// bidirectional characters, zero-width characters, letters of another script in a word, and long
-// runs of blanks that push text out of sight. It keeps variation selectors after symbols (❤️).
+// bidirectional characters, zero-width characters, letters of another script in a word, all but ASCII in the
+// host of an address, towers of marks, and long runs of blanks that push text out of sight. It keeps variation
+// selectors after symbols (❤️).
 func revealHidden(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -27,11 +39,27 @@ func revealHidden(text string) string {
 		writeBlank(&out, text[:blank])
 		text = text[blank:]
 		word := prefixLength(text, func(r rune) bool { return !isBlank(r) })
-		writeWord(&out, text[:word])
+		writeWord(&out, hostPattern.ReplaceAllStringFunc(text[:word], RevealHost))
 		text = text[word:]
 	}
 	return out.String()
 }
+
+// RevealHost spells the characters of a host out that are not ASCII. Many look like letters or slashes of another
+// host, and which one is asked shows in none of them.
+func RevealHost(host string) string {
+	var out strings.Builder
+	for _, r := range host {
+		if r < utf8.RuneSelf {
+			out.WriteRune(r)
+		} else {
+			writeCode(&out, r)
+		}
+	}
+	return out.String()
+}
+
+func writeCode(out *strings.Builder, r rune) { fmt.Fprintf(out, "⟨U+%04X⟩", r) }
 
 func isBlank(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }
 
@@ -69,6 +97,7 @@ func writeBlank(out *strings.Builder, run string) {
 func writeWord(out *strings.Builder, word string) {
 	latin := strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
 	var before rune
+	marks := 0
 	for word != "" {
 		n := prefixLength(word, isWordRune)
 		if n == 0 {
@@ -76,10 +105,13 @@ func writeWord(out *strings.Builder, word string) {
 		}
 		strange := foreignLetters(word[:n], latin)
 		for _, r := range word[:n] {
-			if !strange(r) && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
+			if marks++; !unicode.IsMark(r) {
+				marks = 0
+			}
+			if !strange(r) && marks <= maxMarks && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
 				out.WriteRune(r)
 			} else {
-				fmt.Fprintf(out, "⟨U+%04X⟩", r)
+				writeCode(out, r)
 			}
 			before = r
 		}

@@ -71,6 +71,18 @@ func OneLine(text string, limit int) string {
 	return Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
+// Quote puts a text of a model or a person between quotation marks in a sentence of the program, on one line and
+// shortened to at most limit characters. Marks within it would seem to end it, so they become single ones.
+func Quote(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if strings.ContainsRune("\"“”„‟″‶〝〞〟＂", r) {
+			return '’'
+		}
+		return r
+	}, text)
+	return "“" + OneLine(text, limit) + "”"
+}
+
 // RoughDuration formats a duration of at least a minute in words, rounded to one unit.
 func RoughDuration(d time.Duration) string {
 	unit, name := time.Minute, "minute"

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Import saves notes from elsewhere in the memory of a user, who becomes their author. All are saved in one
-// write, each in its section. For each note it returns nil, or [ErrDuplicate], [ErrFull] or [ErrInvalid] if
+// Import saves notes from elsewhere in the memory of a user, who becomes their author. Pages may have
+// worded them, so they count as words of others. All are saved in one write, each in its section. For each note it returns nil, or [ErrDuplicate], [ErrFull] or [ErrInvalid] if
 // the note is left out. If write is false, it saves nothing and only returns the reasons.
 func (m *Memory) Import(ctx context.Context, owner string, notes []Note, write bool) (reasons []error, err error) {
 	add := func(doc *document) error {
 		reasons = make([]error, len(notes))
 		for i, n := range notes {
-			n.Text, n.Section, n.SavedAt, n.Author = cleanText(n.Text), sectionOf(n.Section), m.cfg.Now().UTC(), owner
+			n.Text, n.Section, n.SavedAt, n.Author, n.Outside = cleanText(n.Text), sectionOf(n.Section), m.cfg.Now().UTC(), owner, true
 			switch length := utf8.RuneCountInString(n.Text); {
 			case length == 0 || length > MaxNoteLength:
 				reasons[i] = ErrInvalid

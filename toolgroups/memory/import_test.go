@@ -41,4 +41,9 @@ func TestNotesAreImportedOnce(t *testing.T) {
 	if err != nil || len(kept) != len(notes)-4 {
 		t.Errorf("%d notes, %v", len(kept), err)
 	}
+	for _, n := range kept {
+		if !n.Outside {
+			t.Errorf("%q counts as the person's own words", n.Text)
+		}
+	}
 }

@@ -67,7 +67,7 @@ func announceChange(old Note, text string, undo undoData) toolgroups.Announcemen
 // announceSaved announces a new note. The undo forgets it.
 func announceSaved(n Note) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I remember from now on: “%s”.", wording.OneLine(n.Text, maxQuoted)), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
+		Text: fmt.Sprintf("I remember from now on: %s.", wording.Quote(n.Text, maxQuoted)), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
 	}
 }
 
@@ -144,7 +144,7 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	replaced := fmt.Sprintf("I remember “%s” instead of “%s”.", wording.OneLine(in.Content, maxQuoted), wording.OneLine(old.Text, maxQuoted))
+	replaced := fmt.Sprintf("I remember %s instead of %s.", wording.Quote(in.Content, maxQuoted), wording.Quote(old.Text, maxQuoted))
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil
@@ -164,7 +164,7 @@ func (m *Memory) handleForget(ctx context.Context, call toolgroups.Call, in forg
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Forgotten: %s. The user can undo this for a day. It still stands in the conversation where it was said.", quote(note)),
-		Announced: []toolgroups.Announcement{announceChange(note, "I forgot “"+wording.OneLine(note.Text, maxQuoted)+"”.", undoData{Forgotten: note.ID()})},
+		Announced: []toolgroups.Announcement{announceChange(note, "I forgot "+wording.Quote(note.Text, maxQuoted)+".", undoData{Forgotten: note.ID()})},
 	}, nil
 }
 

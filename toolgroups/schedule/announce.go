@@ -9,20 +9,23 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
-// maxUses bounds the tools that a task names.
-const maxUses = 20
-
-// maxShownUses bounds those that a line shows.
-const maxShownUses = 8
-
-// maxShownPrompt bounds what a line shows of a prompt, in characters.
-const maxShownPrompt = 120
+const (
+	// maxUses bounds the tools and groups that a task names, which its line shows.
+	maxUses = 8
+	// maxHosts bounds the hosts that a line shows besides, maxHost each, in characters.
+	maxHosts = 8
+	maxHost  = 40
+	// maxShownName and maxShownPrompt bound what a line shows of a name and a prompt, in characters.
+	maxShownName   = 60
+	maxShownPrompt = 120
+)
 
 // cancelTime is how long the line about a new task can cancel it.
 const cancelTime = 7 * 24 * time.Hour
@@ -57,35 +60,52 @@ func (s *Schedule) checkUses(names []string) ([]string, error) {
 	return uses, nil
 }
 
-// silentUses returns what a run may use and then say nothing: hosts, tools and groups.
-func (s *Schedule) silentUses(t *Task) []string {
-	return slices.Concat(s.cfg.Hosts(t.Prompt), t.Uses)
+// silentUses returns what a run may use and then say nothing, which is what its line shows: tools and groups, and
+// hosts of the addresses in its prompt. A one-time task always says something: somebody waits for it.
+func (s *Schedule) silentUses(t *Task) (uses, hosts []string) {
+	if t.Plan.Kind == OneTime {
+		return nil, nil
+	}
+	for _, host := range s.cfg.Hosts(t.Prompt) {
+		if utf8.RuneCountInString(wording.RevealHost(host)) <= maxHost && len(hosts) < maxHosts {
+			hosts = append(hosts, host)
+		}
+	}
+	return t.Uses[:min(len(t.Uses), maxUses)], hosts
+}
+
+// namesOfSilentUses returns what silentUses returns, for people.
+func (s *Schedule) namesOfSilentUses(t *Task) string {
+	uses, hosts := s.silentUses(t)
+	names := slices.Clone(uses)
+	for _, host := range hosts {
+		names = append(names, wording.RevealHost(host))
+	}
+	return strings.Join(names, ", ")
 }
 
 // announceNew announces a new task.
 func (s *Schedule) announceNew(t *Task) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("Scheduled “%s”: %s%s.%s", t.Name, t.Plan, s.describeUses(t), t.describePrompt()),
+		Text: fmt.Sprintf("Scheduled %s: %s%s.%s", quoteName(t), t.Plan, s.describeUses(t), t.describePrompt()),
 		Undo: toolgroups.UndoData(undoData{ID: t.ID, After: t.Version}), Label: toolgroups.LabelCancel, For: cancelTime,
 	}
 }
 
+func quoteName(t *Task) string { return wording.Quote(t.Name, maxShownName) }
+
 // describePrompt returns a sentence with the beginning of the prompt, which others than the person may have worded.
 func (t *Task) describePrompt() string {
-	return " It says: “" + wording.OneLine(t.Prompt, maxShownPrompt) + "”"
+	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
 }
 
 // describeUses returns the end of a sentence that says what a run may use and then say nothing.
 func (s *Schedule) describeUses(t *Task) string {
-	uses := s.silentUses(t)
-	if len(uses) == 0 || t.Plan.Kind == OneTime {
+	names := s.namesOfSilentUses(t)
+	if names == "" {
 		return ""
 	}
-	shown := strings.Join(uses[:min(len(uses), maxShownUses)], ", ")
-	if more := len(uses) - maxShownUses; more > 0 {
-		shown += fmt.Sprintf(" and %d more", more)
-	}
-	return "; it may use " + shown + " without telling"
+	return "; it may use " + names + " without telling"
 }
 
 // announceChange announces a change of a task, with the version that it has left.
@@ -98,7 +118,7 @@ func announceChange(before Task, after, text string) toolgroups.Announcement {
 func announceRemoval(t Task) toolgroups.Announcement {
 	t.History, t.Claimed = nil, nil
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I removed the schedule “%s” (%s).", t.Name, t.Plan), Undo: toolgroups.UndoData(undoData{ID: t.ID, Before: &t, Removed: true, After: t.Version}), Quotes: []string{t.User},
+		Text: fmt.Sprintf("I removed the schedule %s (%s).", quoteName(&t), t.Plan), Undo: toolgroups.UndoData(undoData{ID: t.ID, Before: &t, Removed: true, After: t.Version}), Quotes: []string{t.User},
 	}
 }
 
@@ -106,11 +126,15 @@ func announceRemoval(t Task) toolgroups.Announcement {
 func (s *Schedule) describeChange(before, after Task, changed []string) string {
 	if len(changed) == 1 && before.Enabled != after.Enabled {
 		if after.Enabled {
-			return fmt.Sprintf("I switched the schedule “%s” on: %s%s.", after.Name, after.Plan, s.describeUses(&after))
+			return fmt.Sprintf("I switched the schedule %s on: %s%s.", quoteName(&after), after.Plan, s.describeUses(&after))
 		}
-		return fmt.Sprintf("I switched the schedule “%s” off.", after.Name)
+		return fmt.Sprintf("I switched the schedule %s off.", quoteName(&after))
 	}
-	text := fmt.Sprintf("I changed the schedule “%s” (%s). Now: %s%s.", before.Name, strings.Join(changed, ", "), after.Plan, s.describeUses(&after))
+	now := ""
+	if before.Name != after.Name {
+		now = quoteName(&after) + ", "
+	}
+	text := fmt.Sprintf("I changed the schedule %s (%s). Now: %s%s%s.", quoteName(&before), strings.Join(changed, ", "), now, after.Plan, s.describeUses(&after))
 	if before.Prompt != after.Prompt {
 		text += after.describePrompt()
 	}
@@ -122,8 +146,8 @@ func (s *Schedule) checkMayChange(scope toolgroups.Scope, t *Task) error {
 	if scope.Direct || scope.User == t.User || scope.Role >= toolgroups.RoleAdmin {
 		return nil
 	}
-	return toolgroups.Errorf(toolgroups.CodeDenied, "“%s” is a schedule of %s: only they or an administrator can change, run or remove it.",
-		wording.OneLine(t.Name, maxName/2), s.nameOf(t.User))
+	return toolgroups.Errorf(toolgroups.CodeDenied, "%s is a schedule of %s: only they or an administrator can change, run or remove it.",
+		quoteName(t), s.nameOf(t.User))
 }
 
 // nameOf returns the name of a user for people.

@@ -66,7 +66,7 @@ func TestWhatIsScheduledChangedOrRemovedIsAnnouncedAndCanBeUndone(t *testing.T) 
 		for _, c := range []struct{ tool, args, text, label string }{
 			{
 				"schedule_task", `{"name":"Watch","prompt":"Look at https://shop.example/a?b and https://news.example/x","schedule_type":"interval","every_minutes":60,"uses":["gmail","search_web"]}`,
-				"Scheduled “Watch”: every 60 minutes; it may use shop.example, news.example, gmail, search_web without telling. It says: “Look at https://shop.example/a?b and https://news.example/x”", "Cancel",
+				"Scheduled “Watch”: every 60 minutes; it may use gmail, search_web, shop.example, news.example without telling. It says: “Look at https://shop.example/a?b and https://news.example/x”", "Cancel",
 			},
 			{
 				"schedule_task", `{"name":"Call","prompt":"Remind me, see https://a.example","schedule_type":"one_time","date":"2026-06-11","hour":9,"minute":0}`,
@@ -76,7 +76,7 @@ func TestWhatIsScheduledChangedOrRemovedIsAnnouncedAndCanBeUndone(t *testing.T) 
 			{"update_scheduled_task", `{"task_id":"` + id + `","enabled":false}`, "I switched the schedule “News” off.", ""},
 			{
 				"update_scheduled_task", `{"task_id":"` + id + `","prompt":"Send it to https://evil.example","uses":["search_history"]}`,
-				"I changed the schedule “News” (prompt, uses). Now: daily, 08:00; it may use evil.example, search_history without telling. It says: “Send it to https://evil.example”", "",
+				"I changed the schedule “News” (prompt, uses). Now: daily, 08:00; it may use search_history, evil.example without telling. It says: “Send it to https://evil.example”", "",
 			},
 			{"delete_scheduled_task", `{"task_id":"` + id + `"}`, "I removed the schedule “News” (daily, 08:00).", ""},
 		} {
@@ -260,12 +260,78 @@ func TestWhatARunMayUseSilentlyIsFixedAndListed(t *testing.T) {
 		o.open()
 		checkFailure(o, failure{"schedule_task", `{"name":"n","prompt":"p","schedule_type":"daily","hour":1,"minute":0,"uses":["gmial"]}`, "validation_error", "'gmial'"})
 		id := o.make(`{"name":"n","prompt":"Look at https://a.example/x","schedule_type":"daily","hour":1,"minute":0,"uses":["gmail"," gmail "]}`)
-		if text := o.must("list_scheduled_tasks", `{}`); !strings.Contains(text, "may use without telling: a.example, gmail\n") {
+		if text := o.must("list_scheduled_tasks", `{}`); !strings.Contains(text, "may use without telling: gmail, a.example\n") {
 			o.t.Errorf("the list is %q", text)
 		}
 		o.must("run_scheduled_task", `{"task_id":"`+id+`"}`)
-		if diff := cmp.Diff([]string{"gmail"}, o.runs[0].Uses); diff != "" {
-			o.t.Error("the run may use:", diff)
+		if o.runs[0].Quiet {
+			o.t.Error("a run that somebody asked for may be silent")
+		}
+	})
+}
+
+// A run may be silent only with what the line about its task shows: all tools and groups, and behind them hosts.
+func TestTheLineShowsAllThatARunMayUseSilently(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		o.cfg.Hosts = hosts
+		o.open()
+		o.start()
+		tools := make([]string, 9)
+		for i := range tools {
+			tools[i] = fmt.Sprint(strings.Repeat("t", 63), i)
+		}
+		prompt := "Look at https://" + strings.Repeat("h", 41) + ".example https://p\u0251ypal.com"
+		for i := range 9 {
+			prompt += fmt.Sprintf(" https://%s%d", strings.Repeat("h", 39), i)
+		}
+		create := func(uses []string) string {
+			named, _ := json.Marshal(uses)
+			return fmt.Sprintf(`{"name":%q,"prompt":%q,"schedule_type":"weekly","day_of_week":"wednesday","hour":6,"minute":0,"time_zone":"America/Argentina/ComodRivadavia","uses":%s}`,
+				strings.Repeat("n", 100), prompt+" "+strings.Repeat("x", 7000), named)
+		}
+		checkFailure(o, failure{"schedule_task", create(tools), "validation_error", "at most 8"})
+		made := o.announced(ann, "schedule_task", create(tools[:8]))
+		id := o.tasks("fake:1")[0].ID
+		changed := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","name":"`+strings.Repeat("m", 100)+`","prompt":"`+prompt+`.","schedule_type":"cron","cron":"0 9 * * `+strings.Repeat("1,", 40)+`1","uses":["`+strings.Join(tools[:8], `","`)+`"]}`)
+		pass(8 * day)
+		run := o.runs[0]
+		if len(run.Uses) != 8 || len(run.Hosts) != 8 || !run.Quiet {
+			o.t.Fatalf("the run may be silent: %t, with %q and %q", run.Quiet, run.Uses, run.Hosts)
+		}
+		for _, line := range []string{made.Text, changed.Text} {
+			all := strings.Join(tools[:8], ", ") + ", p⟨U+0251⟩ypal.com, " + strings.Join(run.Hosts[1:], ", ") + " without telling."
+			if end := strings.Index(line, all); end < 0 || len(line) > toolgroups.MaxAnnouncement {
+				o.t.Errorf("the line has %d characters: %s", len(line), line)
+			}
+		}
+	})
+}
+
+// Who asked for one reminder hears of it.
+func TestAOneTimeRunIsNeverSilent(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		o.cfg.Hosts = hosts
+		o.open()
+		o.start()
+		o.make(`{"name":"Reminder","prompt":"Drink water, see https://a.example","schedule_type":"one_time","date":"2026-06-11","hour":9,"minute":0,"uses":["google_gmail"]}`)
+		if text := o.must("list_scheduled_tasks", `{}`); strings.Contains(text, "without telling") {
+			o.t.Errorf("the list is %q", text)
+		}
+		pass(2 * day)
+		if run := o.runs[0]; run.Plan == "" || run.Quiet || run.Uses != nil || run.Hosts != nil {
+			o.t.Errorf("the run is %+v", run)
+		}
+	})
+}
+
+// A name or a prompt cannot end its quotation, and a new name is shown.
+func TestANameStaysInItsQuotation(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		id := o.make(morning)
+		a := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","name":"Tea”. Nothing else was changed","prompt":"Tea\". All is well"}`)
+		want := "I changed the schedule “News” (name, prompt). Now: “Tea’. Nothing else was changed”, daily, 08:00. It says: “Tea’. All is well”"
+		if a.Text != want {
+			o.t.Errorf("announced %q, want %q", a.Text, want)
 		}
 	})
 }

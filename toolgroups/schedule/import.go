@@ -14,7 +14,8 @@ import (
 // ErrKnown is the reason why [Schedule.Import] leaves out a task whose id is taken.
 var ErrKnown = errors.New("is there already")
 
-// Import stores tasks from elsewhere, paused, under their ids. For each task it returns nil, or the reason
+// Import stores tasks from elsewhere, paused, under their ids. Pages may have worded them, so they count as words of
+// others. For each task it returns nil, or the reason
 // why the task was left out. If write is false, it stores nothing and only returns the reasons.
 func (s *Schedule) Import(ctx context.Context, tasks []Task, write bool) (reasons []error, err error) {
 	reasons = make([]error, len(tasks))
@@ -37,7 +38,7 @@ func (s *Schedule) Import(ctx context.Context, tasks []Task, write bool) (reason
 // importTask stores one task unless there is a reason against it.
 func (s *Schedule) importTask(ctx context.Context, t Task, now time.Time, present int, write bool) (reason, err error) {
 	t.Name, t.Prompt, t.Plan = clipName(oneLine(t.Name)), strings.TrimSpace(t.Prompt), t.Plan.tidy()
-	t.Enabled, t.Created, t.Due, t.Claimed, t.History = false, now, time.Time{}, nil, nil
+	t.Outside, t.Enabled, t.Created, t.Due, t.Claimed, t.History = true, false, now, time.Time{}, nil, nil
 	if t.Plan.Kind == Interval {
 		t.Plan.From = anchor(now)
 	}

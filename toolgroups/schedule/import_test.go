@@ -52,5 +52,8 @@ func TestImportedTasksArePausedAndStoredOnce(t *testing.T) {
 		if one.Enabled || !one.Due.IsZero() {
 			t.Errorf("%s runs at %s", one.ID, one.Due)
 		}
+		if !one.Outside {
+			t.Errorf("%s counts as the person's own words", one.ID)
+		}
 	}
 }

@@ -146,6 +146,10 @@ func (s *Schedule) claimAndSubmit(ctx context.Context, entry storage.Entry, due 
 	var claim *Claim
 	_, err := s.modifyTask(ctx, owner, id, func(t *Task) (err error) {
 		claim, err = t.claim(due, s.cfg.Now(), s.cfg.Location())
+		if err == nil && claim != nil {
+			claim.Quiet = t.Plan.Kind != OneTime
+			claim.Uses, claim.Hosts = s.silentUses(t)
+		}
 		return err
 	})
 	switch {
@@ -298,7 +302,7 @@ func (t *Task) next(now time.Time, zone *time.Location) time.Time {
 // newRun makes a run of a task.
 func (t *Task) newRun(suffix string) Run {
 	return Run{
-		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt, Uses: t.Uses, Outside: t.Outside,
+		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt, Outside: t.Outside,
 		Owner: t.Owner, Chat: t.Chat, User: t.User, Direct: t.Direct,
 	}
 }

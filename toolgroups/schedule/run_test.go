@@ -54,7 +54,7 @@ func TestWhatIsSubmitted(t *testing.T) {
 		o.start()
 		pass(time.Hour)
 		want := schedule.Run{
-			Key: id + ".20260610T0800", Title: "News", Prompt: "What is new?", Plan: "daily, 08:00",
+			Key: id + ".20260610T0800", Title: "News", Prompt: "What is new?", Plan: "daily, 08:00", Quiet: true,
 			Owner: "fake:1", Chat: "fake:1", User: "fake:1", Direct: true,
 		}
 		synctest.Wait()

@@ -95,12 +95,16 @@ type Run struct {
 	Title string `json:"title"`
 	// Prompt is the request to the agent.
 	Prompt string `json:"prompt"`
-	// Uses and Outside are those of the [Task].
-	Uses    []string `json:"uses,omitempty"`
-	Outside bool     `json:"outside,omitempty"`
+	// Outside is that of the [Task].
+	Outside bool `json:"outside,omitempty"`
 	// Plan describes when the task runs. It is empty if a user asked for this run and waits for
 	// the answer.
 	Plan string `json:"plan,omitempty"`
+	// Quiet says that the run may end without an answer, if it used nothing but the tools and groups in Uses and
+	// addresses at Hosts. The line about the task shows them.
+	Quiet bool     `json:"quiet,omitempty"`
+	Uses  []string `json:"uses,omitempty"`
+	Hosts []string `json:"hosts,omitempty"`
 	// Owner, Chat, User and Direct are as in [toolgroups.Scope] of the task's message.
 	Owner  string `json:"owner"`
 	Chat   string `json:"chat"`

@@ -26,7 +26,7 @@ type Task struct {
 	Name   string `json:"name"`
 	Prompt string `json:"prompt"`
 	// Uses are the tools and groups that a run may use and then say nothing, besides the addresses in
-	// Prompt.
+	// Prompt; a line shows them.
 	Uses []string `json:"uses,omitempty"`
 	// Outside says that the prompt was written in a conversation that held words of others.
 	Outside bool `json:"outside,omitempty"`

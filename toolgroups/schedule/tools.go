@@ -244,8 +244,8 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 		}
 		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
 			n+1, t.Name, t.ID, t.Plan, enabled, t.describeLastRun(zone), next)
-		if silent := s.silentUses(&t); len(silent) > 0 {
-			fmt.Fprintf(&text, "   may use without telling: %s\n", strings.Join(silent, ", "))
+		if names := s.namesOfSilentUses(&t); names != "" {
+			fmt.Fprintf(&text, "   may use without telling: %s\n", names)
 		}
 		if !call.Direct {
 			fmt.Fprintf(&text, "   made by: %s\n", s.nameOf(t.User))
