@@ -80,8 +80,8 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 	})
 }
 
-// allowPattern is the command that allows what a server says otherwise.
-var allowPattern = regexp.MustCompile("/mcp allow notes [0-9a-f]{32,}")
+// allowPattern is the command that allows what a server says otherwise; in Slack commands begin with "!".
+var allowPattern = regexp.MustCompile("[/!]mcp allow notes [0-9a-f]{32,}")
 
 // connected is what the audit has of [connectNotes].
 func connected(who string) []string {
@@ -120,8 +120,8 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, told fu
 	ask("/connect notes " + back) // the answer and the notice come in any order
 	told("It has 2 tools")
 	told("shows the new words")
-	restart()
 	wantIn(t, ask(allowPattern.FindString(ask("/mcp allow notes"))), "Allowed: notes now uses its new descriptions.")
+	restart()
 	wantIn(t, ask("who am I now?"), "it is ada")
 	wantIn(t, ask("/mcp"), "notes", "works, 2 tools", "added in a chat")
 	wantIn(t, ask("/disconnect notes"), "disconnected")
