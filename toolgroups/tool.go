@@ -71,13 +71,14 @@ type Tool struct {
 	// removes what later turns know.
 	Outlives bool
 	// Shares is true if a call writes where others may read: into a document, a folder or a calendar that its
-	// arguments name, or into a task that begins at once and that nobody watches.
+	// arguments name, into a form that everybody may open, or into a task that begins at once and that nobody
+	// watches.
 	Shares bool
 	// RunsLast is true if a call runs after the other calls of its reply, whose effects it needs.
 	RunsLast bool
-	// NeedsApproval reports whether a call with these arguments needs approval if no rule decides. If
-	// nil, calls of Consequential tools need it. Calls of ReadOnly tools never do.
-	NeedsApproval func(arguments json.RawMessage) bool
+	// NeedsApproval reports whether a call needs approval if no rule decides. If nil, calls of Consequential
+	// tools need it. Calls of ReadOnly tools never do.
+	NeedsApproval func(call Call) bool
 	// LastingApproval says that users may allow an exact call until they clear the conversation, although
 	// the tool does not only read.
 	LastingApproval bool

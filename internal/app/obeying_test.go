@@ -50,7 +50,7 @@ func newCatalogue(t *testing.T) *catalogue {
 		t.Fatal(err)
 	}
 	object := json.RawMessage(`{"type":"object","properties":{"query":{"type":"object","properties":{"where":{"type":"array","items":{"type":"string"}}}}}}`)
-	always := func(json.RawMessage) bool { return true }
+	always := func(toolgroups.Call) bool { return true }
 	c.tools = append(c.tools,
 		toolgroups.Tool{Name: "mcp_reads", Description: "Read.", Effect: toolgroups.ReadOnly, Fetches: true, NeedsApproval: always, Parameters: object},
 		toolgroups.Tool{Name: "mcp_changes", Description: "Change.", Effect: toolgroups.Consequential, Fetches: true, NeedsApproval: always, Parameters: object})
@@ -318,7 +318,7 @@ func wants(t *testing.T, tool toolgroups.Tool, others, address bool) bool {
 	}
 	consequential := tool.Effect == toolgroups.Consequential
 	if tool.NeedsApproval != nil {
-		consequential = tool.Effect != toolgroups.ReadOnly && tool.NeedsApproval(json.RawMessage(raw))
+		consequential = tool.Effect != toolgroups.ReadOnly && tool.NeedsApproval(toolgroups.Call{Arguments: json.RawMessage(raw), Scope: toolgroups.Scope{HoldsOthers: others}})
 	}
 	return consequential || tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly || others && (tool.Outlives || tool.Shares) || others && tool.Fetches && address
 }

@@ -188,7 +188,7 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	policy := interact.Policy{Rule: interact.Allow}
 	asks := tool.Effect == toolgroups.Consequential
 	if tool.NeedsApproval != nil {
-		asks = tool.NeedsApproval(call.Arguments)
+		asks = tool.NeedsApproval(call)
 	}
 	switch {
 	case administers(tool):

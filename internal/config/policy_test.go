@@ -19,13 +19,13 @@ func policiesOf(t *testing.T, rules ...Rule) *Policies {
 		return toolgroups.Tool{Name: name, Effect: effect, Run: run}
 	}
 	personal := func(t toolgroups.Tool) toolgroups.Tool { t.Personal = true; return t }
-	asking := func(t toolgroups.Tool, asks func(json.RawMessage) bool) toolgroups.Tool {
+	asking := func(t toolgroups.Tool, asks func(toolgroups.Call) bool) toolgroups.Tool {
 		t.NeedsApproval = asks
 		return t
 	}
-	always, never := func(json.RawMessage) bool { return true }, func(json.RawMessage) bool { return false }
+	always, never := func(toolgroups.Call) bool { return true }, func(toolgroups.Call) bool { return false }
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
-		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), asking(tool("http_request", toolgroups.Consequential), func(arguments json.RawMessage) bool { return strings.Contains(string(arguments), "POST") }), tool("write_file", toolgroups.Changes)},
+		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), asking(tool("http_request", toolgroups.Consequential), func(call toolgroups.Call) bool { return strings.Contains(string(call.Arguments), "POST") }), tool("write_file", toolgroups.Changes)},
 		Groups: []toolgroups.Group{
 			{Name: "google_gmail", Tools: []toolgroups.Tool{
 				personal(tool("gmail_send", toolgroups.Consequential)), personal(tool("gmail_search", toolgroups.ReadOnly)), personal(tool("gmail_archive", toolgroups.Changes)),

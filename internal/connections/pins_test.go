@@ -180,7 +180,7 @@ func TestAServerThatIsAddedAsksForEveryCall(t *testing.T) {
 	store, server := openStore(t), newChanging(t)
 	server.has("list", "Lists mails", anything, true)
 	newReplica(t, store).says(t, "mcp", "add notes "+server.url, "Added notes with 1 tool", "Every call asks", "trust=hints")
-	if got := restarted(t, store).tool(t, "list"); got.Effect != asks || !got.NeedsApproval(nil) {
+	if got := restarted(t, store).tool(t, "list"); got.Effect != asks || !got.NeedsApproval(toolgroups.Call{}) {
 		t.Errorf("list has the effect %v", got.Effect)
 	}
 }

@@ -258,7 +258,7 @@ func TestScriptsAsk(t *testing.T) {
 		`{"javascript":["x"]}`: true,
 		`javascript`:           true,
 	} {
-		if got := shared.NeedsApproval(json.RawMessage(arguments)); got != want || shared.Effect == toolgroups.ReadOnly || shared.LastingApproval {
+		if got := shared.NeedsApproval(toolgroups.Call{Arguments: json.RawMessage(arguments)}); got != want || shared.Effect == toolgroups.ReadOnly || shared.LastingApproval {
 			t.Errorf("%s: asks %t, want %t", arguments, got, want)
 		}
 	}

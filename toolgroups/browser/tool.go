@@ -48,9 +48,9 @@ func (b *Browser) Tool() (toolgroups.Tool, error) {
 
 // needsApproval reports whether a call has a script, which may send anything anywhere, or an address that
 // names another method than GET: requests for which http_request asks.
-func needsApproval(arguments json.RawMessage) bool {
+func needsApproval(call toolgroups.Call) bool {
 	var in browserArgs
-	return json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.JavaScript) != "" || guard.OverridesMethod(in.URL)
+	return json.Unmarshal(call.Arguments, &in) != nil || strings.TrimSpace(in.JavaScript) != "" || guard.OverridesMethod(in.URL)
 }
 
 // usualSizes are the windows that a page may see while the conversation holds words of others. It learns any other

@@ -105,9 +105,9 @@ func isBinary(data []byte, contentType string) bool {
 // requestNeedsApproval reports whether a request needs approval. Requests that only read do not, as
 // with webfetch. Other methods change something, and so may a GET that asks the server to treat
 // it as another method. Headers can carry what the conversation knows.
-func requestNeedsApproval(arguments json.RawMessage) bool {
+func requestNeedsApproval(call toolgroups.Call) bool {
 	var in map[string]json.RawMessage
-	if json.Unmarshal(arguments, &in) != nil {
+	if json.Unmarshal(call.Arguments, &in) != nil {
 		return true
 	}
 	for name, value := range in {

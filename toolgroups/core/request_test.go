@@ -205,7 +205,7 @@ func TestRequestsThatChangeAsk(t *testing.T) {
 		`{"url":"https://x.org/a?$httpMethod=DELETE"}`:                                          true,
 		`{"url":["https://x.org"]}`:                                                             true,
 	} {
-		if got := request.NeedsApproval(json.RawMessage(arguments)); got != want || request.Effect == toolgroups.ReadOnly {
+		if got := request.NeedsApproval(toolgroups.Call{Arguments: json.RawMessage(arguments)}); got != want || request.Effect == toolgroups.ReadOnly {
 			t.Errorf("%s: asks %t, want %t", arguments, got, want)
 		}
 	}

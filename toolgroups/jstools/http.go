@@ -74,21 +74,29 @@ const maxRequests = 100
 
 // checkSending returns an error if the script may only read, and the request might change something or
 // carry data in its headers: no person has approved that. These are the requests for which http_request
-// asks. It also returns an error for an address about which webfetch would ask, unless it is at a host that
-// the code of a user tool names: an administrator has approved that code.
+// asks. It also returns an error for an address about which webfetch would ask. Neither holds at a host
+// that the code of a user tool names, because an administrator has approved that code; elsewhere a user tool
+// may send only until the conversation holds words of others, which could name the address.
 func (h *host) checkSending(ctx context.Context, method, address string, headers map[string]string) error {
 	if h.requests.Add(1) > maxRequests {
 		return fmt.Errorf("one run makes at most %d requests", maxRequests)
 	}
-	reads := method == http.MethodGet || method == http.MethodHead
-	if !h.access.sends && (!reads || guard.OverridesMethod(address) || !guard.OnlyNegotiates(headers)) {
-		return errors.New("js_eval only reads the web (GET and HEAD, without headers of its own): make this request with http_request, which a person approves")
-	}
 	if u, err := url.Parse(address); err == nil && slices.Contains(h.access.hosts, strings.ToLower(u.Hostname())) {
 		return nil
 	}
+	reads := (method == http.MethodGet || method == http.MethodHead) && !guard.OverridesMethod(address) && guard.OnlyNegotiates(headers)
+	switch {
+	case reads:
+	case !h.access.sends:
+		return errors.New("js_eval only reads the web (" + onlyReads)
+	case h.scope.HoldsOthers:
+		return errors.New("a tool only reads at hosts that its code does not name (" + onlyReads)
+	}
 	return toolgroups.CheckAddress(ctx, address)
 }
+
+// onlyReads ends the error for a request that does not only read.
+const onlyReads = "GET and HEAD, without headers of its own): make this request with http_request, which a person approves"
 
 // hostPattern finds the addresses that a script names.
 var hostPattern = regexp.MustCompile(`(?i)https?://([a-z0-9.-]+)`)

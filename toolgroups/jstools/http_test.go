@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,6 +157,37 @@ func TestAScriptReachesOnlyAddressesThatDoNotAsk(t *testing.T) {
 	}
 	if got := h.asTool(t, "", `fetch("`+url+`/x".replace("127.0.0.1", "local" + "host")).then(() => "fetched", e => e.message)`); !strings.Contains(got, "Fetch it with webfetch") {
 		t.Errorf("another host: %q", got)
+	}
+}
+
+// Words of others could have named the address: there a user tool sends no more than js_eval, unless its code names
+// the host.
+func TestAUserToolOnlyReadsWhereItsCodeNamesNoHostAmongWordsOfOthers(t *testing.T) {
+	h := newHouse(t)
+	var arrived []string
+	named := serve(t, func(_ http.ResponseWriter, r *http.Request) { arrived = append(arrived, r.Method+" "+r.URL.Path) })
+	other := strings.Replace(named, "127.0.0.1", "local\" + \"host", 1)
+	code := `const sent = [];
+	for (const [at, url] of [["named", "` + named + `"], ["other", "` + other + `"]]) {
+		await fetch(url + "/read").then(() => sent.push("read " + at));
+		await fetch(url + "/post", {method: "POST", body: "x"}).then(() => sent.push("post " + at), e => sent.push(e.message));
+		await fetch(url + "/header", {headers: {"X-Data": "x"}}).then(() => sent.push("header " + at), () => {});
+		await downloadToFile(url + "/file", "f", {"X-Data": "x"}).then(r => r.success && sent.push("file " + at));
+		await uploadMultipart(url + "/upload", [{type: "json", body: {}}]).then(() => sent.push("upload " + at), () => {});
+	}
+	return sent`
+	h.put(t, map[string]string{"sends.json": `{"name":"sends","description":"d","timeout_s":120}`, "sends.js": "async function execute() { " + code + " }"})
+	for _, others := range []bool{false, true} {
+		arrived = nil
+		got, fault := h.callAs(t, toolgroups.Scope{User: "telegram:1", Owner: "telegram:1", Role: toolgroups.RoleUser, Workspace: h.workspace, HoldsOthers: others}, "sends", args{})
+		requests := []string{"GET /read", "POST /post", "GET /header", "GET /file", "POST /upload"}
+		want := append(slices.Clone(requests), requests...)
+		if others {
+			want = append(slices.Clone(requests), "GET /read")
+		}
+		if diff := cmp.Diff(want, arrived); fault != nil || diff != "" || strings.Contains(got, "make this request with http_request") != others {
+			t.Errorf("among words of others %t: %s %v\n%s", others, got, fault, diff)
+		}
 	}
 }
 

@@ -270,7 +270,7 @@ func eachHasTheirOwn(t *testing.T, em *emulator.Server) {
 	}
 	d.is(t, ada, emulator.Ada)
 	d.is(t, grace, emulator.Grace)
-	if tool := find(t, d.c, "notes_erase"); !tool.Personal || tool.Effect != toolgroups.Consequential || !tool.NeedsApproval(nil) {
+	if tool := find(t, d.c, "notes_erase"); !tool.Personal || tool.Effect != toolgroups.Consequential || !tool.NeedsApproval(toolgroups.Call{}) {
 		t.Errorf("the tool asks nobody, or everybody: %+v", tool)
 	}
 	if strings.Contains(d.logs.String(), param(t, back, "code")) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"regexp"
 	"slices"
@@ -161,7 +160,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		Personal:      s.isPersonal(),
 		Fetches:       true,
 		External:      true,
-		NeedsApproval: func(json.RawMessage) bool { return s.cfg.Trust != TrustFull },
+		NeedsApproval: func(toolgroups.Call) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
 		Version:       s.fingerprint + " " + e.current,
 		Run:           s.handler(e),

@@ -50,7 +50,7 @@ func TestIncludeExcludeAndTrust(t *testing.T) {
 			got := map[string]toolgroups.Effect{}
 			for _, tool := range discovered(t, mcp.Config{}, s).Groups()[0].Tools {
 				got[tool.Name] = tool.Effect
-				if asks := tool.NeedsApproval(nil); asks != (s.Trust != mcp.TrustFull) {
+				if asks := tool.NeedsApproval(toolgroups.Call{}); asks != (s.Trust != mcp.TrustFull) {
 					t.Errorf("%s asks %t with trust %q", tool.Name, asks, s.Trust)
 				}
 			}

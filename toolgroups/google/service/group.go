@@ -38,7 +38,9 @@ type Operation struct {
 	// describe is the operation behind [toolgroups.Tool.Describe]; its result is a string. nil means the
 	// group's [Resources].
 	describe *Operation
-	run      func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
+	// needsApproval is [toolgroups.Tool.NeedsApproval].
+	needsApproval func(call toolgroups.Call) bool
+	run           func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error)
 }
 
 // NewOperation makes an operation from a function that uses the client of a service. newService is
@@ -78,6 +80,16 @@ func (o Operation) Described(describe Operation) Operation {
 	return o
 }
 
+// AsksAmongOthers returns an operation of which those calls that asks reports need approval once the
+// conversation holds words of others.
+func AsksAmongOthers[In any](o Operation, asks func(in In) bool) Operation {
+	o.needsApproval = func(call toolgroups.Call) bool {
+		var in In
+		return call.HoldsOthers && (json.Unmarshal(call.Arguments, &in) != nil || asks(in))
+	}
+	return o
+}
+
 // Connect returns a connection with the account of the call's user, which must have granted the scopes.
 // The error says how the user can grant missing scopes.
 type Connect func(ctx context.Context, call toolgroups.Call, scopes []string) (*Conn, error)
@@ -96,6 +108,7 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 		}
 		op.scopes = append(slices.Clone(g.Scopes), op.scopes...)
 		op.writes = t.Effect != toolgroups.ReadOnly
+		t.NeedsApproval = op.needsApproval
 		t.Run = requireNonBlank(requiredIDs(t.Parameters), op.handler(connect))
 		t.CheckReady = func(ctx context.Context, call toolgroups.Call) error {
 			_, err := connect(ctx, call, op.scopes)
