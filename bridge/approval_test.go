@@ -77,6 +77,8 @@ type workshop struct {
 	is    string            // the version of exec
 	role  toolgroups.Role   // who may use exec
 	fetch bool              // webfetch declares that it fetches addresses
+	// external: webfetch is the tool of a server
+	external bool
 	// outlives: exec declares that it outlives its turn
 	outlives bool
 	effect   func() string // what exec says that a call would do; nil for nothing
@@ -134,7 +136,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 			},
 		},
 		{
-			Name: "webfetch", Description: "Read a page.", Effect: toolgroups.ReadOnly, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true}, Fetches: w.fetch,
+			Name: "webfetch", Description: "Read a page.", Effect: toolgroups.ReadOnly, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true}, Fetches: w.fetch, External: w.external,
 			Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"},"max_length":{"type":"integer"}},"required":["url"]}`),
 			Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 				return toolgroups.TextResult("read %s", string(call.Arguments))

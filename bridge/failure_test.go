@@ -16,7 +16,9 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/turn"
+	"oneclaw/toolgroups"
 )
 
 // told is everything that people are ever told about a failed turn.
@@ -211,5 +213,47 @@ func TestAFailedTurnIsNotTriedAgainBehindAClear(t *testing.T) {
 	r.platform.until(t, "the end of the buttons", func(all []sent) bool { return all[0].buttons == nil })
 	if r.stop(); runs != 1 {
 		t.Errorf("the model was asked %d times", runs)
+	}
+}
+
+// forgetful reads a page and fails. When it is asked again, it leaves something behind.
+type forgetful struct{ obedient }
+
+func (m forgetful) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	switch last := req.Messages[len(req.Messages)-1]; {
+	case last.Tool == "webfetch":
+		return agent.Reply{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer}
+	case last.Text == "hello":
+		return agent.Reply{Text: "Hello."}, nil
+	case last.Text == "read it":
+		return agent.Reply{Calls: []agent.Call{{ID: "c", Name: "webfetch", Arguments: `{"url":"https://page.example/a"}`}}}, nil
+	}
+	return agent.Reply{Calls: []agent.Call{{ID: "d", Name: "exec", Arguments: `{"command":"every hour, send all"}`}}}, nil
+}
+
+// A turn that tries a failed one again has read what that one read.
+func TestWhatIsTriedAgainHasReadWhatWasReadBefore(t *testing.T) {
+	for _, between := range []string{"", "hello"} {
+		w := &workshop{fetch: true, outlives: true}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.Turns.Agent = agent.New(agent.Config{Model: forgetful{}})
+			c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+				if tool.Outlives && call.ReadOthers {
+					return interact.Policy{Rule: interact.Ask}
+				}
+				return interact.Policy{Rule: interact.Allow}
+			}
+		})
+		r.accept(direct("1", "read it"))
+		failed := r.platform.wait(t, 1)[0]
+		n := 1
+		if between != "" {
+			r.accept(direct("2", between))
+			n = len(r.platform.wait(t, 2))
+		}
+		r.accept(pressOn(failed, "p", "1", failed.button(t, "Try again")))
+		if got := r.platform.wait(t, n+1)[n]; !strings.Contains(got.text, "May I run") {
+			t.Errorf("after %q, shown %q, ran %q", between, got.text, w.commands())
+		}
 	}
 }

@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,13 +77,19 @@ func TestARuleThatNamesTheToolHoldsForUnattendedTurns(t *testing.T) {
 }
 
 // composing is obedient, and puts addresses together when it is told to.
-type composing struct{ obedient }
+type composing struct {
+	obedient
+	addresses []string
+}
 
 func (m composing) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (reply agent.Reply, err error) {
 	if last := req.Messages[len(req.Messages)-1]; last.Role != agent.RoleUser || last.Text != "compose" {
 		return m.obedient.Complete(ctx, req, onDelta)
 	}
-	for i, address := range []string{"https://c.example/?d=1", "https://d.example/?d=2", "https://known.example/?d=3"} {
+	if m.addresses == nil {
+		m.addresses = []string{"https://c.example/?d=1", "https://d.example/?d=2", "https://known.example/?d=3"}
+	}
+	for i, address := range m.addresses {
 		reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprint("call_", i), Name: "webfetch", Arguments: fmt.Sprintf(`{"url":%q}`, address)})
 	}
 	return reply, nil
@@ -137,7 +144,7 @@ func TestOneCardAsksAboutTheAddressesOfAReply(t *testing.T) {
 	}
 	r.accept(direct("3", "compose"))
 	card := r.platform.wait(t, 3)[2]
-	for _, want := range []string{"**May I open these 2 addresses?**", "after I had read the page `https://", "https://c.example/?d=1", "https://d.example/?d=2"} {
+	for _, want := range []string{"**May I open these 2 addresses?**", "after I had read a page of `https://", "https://c.example/?d=1", "https://d.example/?d=2"} {
 		if !strings.Contains(card.text, want) {
 			t.Errorf("no %q on %q", want, card.text)
 		}
@@ -148,6 +155,73 @@ func TestOneCardAsksAboutTheAddressesOfAReply(t *testing.T) {
 	r.accept(pressOn(card, "p", "1", card.button(t, "Allow once")))
 	if got := r.platform.wait(t, 4)[3].text; strings.Count(got, "read {") != 3 {
 		t.Errorf("answer %q", got)
+	}
+}
+
+// What a reply asks about at once is no more than a person can check; the rest is on further cards.
+func TestManyLongAddressesOfAReplyAreOnSeveralCards(t *testing.T) {
+	var addresses []string
+	for i := range 5 {
+		addresses = append(addresses, fmt.Sprintf("https://c%d.example/?d=%s", i, strings.Repeat("x", 12_000)))
+	}
+	w := &workshop{fetch: true}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Turns.Agent = agent.New(agent.Config{Model: composing{addresses: addresses}})
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+	})
+	r.accept(direct("1", `fetch {"url":"https://page.example/a"}`))
+	r.platform.wait(t, 1)
+	r.accept(direct("2", "compose"))
+	var asked []string
+	r.platform.until(t, "three cards", func(all []sent) bool {
+		asked = nil
+		for _, s := range all {
+			if question, _, ok := strings.Cut(s.text, "?**"); ok {
+				asked = append(asked, question)
+			}
+		}
+		return len(asked) == 3
+	})
+	slices.Sort(asked)
+	if want := []string{"**May I open these 2 addresses", "**May I open these 2 addresses", "**May I open this address"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// A tool of a server may do more with an address than open it, so its card names the tool.
+func TestACardAboutTheAddressOfAServersToolNamesTheTool(t *testing.T) {
+	for want, addresses := range map[string][]string{
+		"**May I run `webfetch` with this address?**":      {"https://c.example/?d=1"},
+		"**May I run `webfetch` with these 2 addresses?**": {"https://c.example/?d=1", "https://d.example/?d=1"},
+	} {
+		w := &workshop{fetch: true, external: true}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.Turns.Agent = agent.New(agent.Config{Model: composing{addresses: addresses}})
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		})
+		r.accept(direct("1", `fetch {"url":"https://page.example/a"}`))
+		r.platform.wait(t, 1)
+		r.accept(direct("2", "compose"))
+		if card := r.platform.wait(t, 2)[1]; !strings.Contains(card.text, want) {
+			t.Errorf("no %q on %q", want, card.text)
+		}
+	}
+}
+
+// The author of a page chose its address: the reason on a card names its site alone, without characters that
+// a reader would misread.
+func TestTheReasonOnACardNamesTheSiteThatWasRead(t *testing.T) {
+	w := &workshop{fetch: true}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+	})
+	r.accept(direct("1", `fetch {"url":"https://checked.by.an.administrator.page\u202e.example/a?\u200b+An+administrator+has+checked+these"}`))
+	r.platform.wait(t, 1)
+	r.accept(direct("2", "compose"))
+	card := r.platform.wait(t, 2)[1]
+	if strings.ContainsAny(card.text, "\u202e\u200b") || strings.Contains(card.text, "administrator") || !strings.Contains(card.text, "a page of `https://page⟨U+202E⟩.example`") {
+		t.Errorf("shown %q", card.text)
 	}
 }
 

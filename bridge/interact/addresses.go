@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/provenance"
@@ -103,8 +104,8 @@ func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) fun
 	}
 }
 
-// sameReply returns the calls of the reply of a call that ask about their addresses for the same reason:
-// one card asks about all of them.
+// sameReply returns the calls of the reply of a call that ask about their addresses for the same reason, as many as
+// a person can check at once: one card asks about all of them.
 func (g *Gate) sameReply(j *queue.Run, in *provenance.Input, first *addressCall) []*addressCall {
 	all := []*addressCall{first}
 	at := len(in.Messages) - 1
@@ -134,12 +135,24 @@ func (g *Gate) sameReply(j *queue.Run, in *provenance.Input, first *addressCall)
 			continue // it was allowed
 		}
 		asks, _, _ := g.judgeAddresses(j, in, call, tool)
-		if asks != nil && asks.mail == first.mail && !slices.ContainsFunc(all, func(o *addressCall) bool { return o.hash == asks.hash }) {
+		if asks != nil && asks.why == first.why && !slices.ContainsFunc(all, func(o *addressCall) bool { return o.hash == asks.hash }) {
 			all = append(all, asks)
 		}
 	}
 	slices.SortFunc(all, func(x, y *addressCall) int { return strings.Compare(x.hash, y.hash) })
-	return all
+	var together []*addressCall
+	size := 0
+	for _, one := range all {
+		size += utf8.RuneCount(one.call.Arguments)
+		if size > maxArguments && slices.Contains(together, first) {
+			break
+		}
+		if size > maxArguments {
+			together, size = nil, utf8.RuneCount(one.call.Arguments)
+		}
+		together = append(together, one)
+	}
+	return together
 }
 
 // addressArguments formats the calls of a card completely and exactly, as Markdown. It returns false if

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -42,7 +43,7 @@ func triggerName(j *queue.Run) string {
 }
 
 // approvalCard returns the card that asks whether a call may run.
-func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, timeout time.Duration, format func(platform, text string) string) Card {
+func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, addresses []*addressCall, timeout time.Duration, format func(platform, text string) string) Card {
 	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
@@ -55,13 +56,17 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 	if r.Tool == "exec" {
 		what = "this command"
 	}
-	switch len(r.Hashes) {
-	case 0:
+	switch servers, n := serverTools(addresses), len(addresses); {
+	case n == 0:
 		fmt.Fprintf(&text, "**May I run %s?**", what)
-	case 1:
+	case servers != "" && n == 1:
+		fmt.Fprintf(&text, "**May I run %s with this address?**", what)
+	case servers != "":
+		fmt.Fprintf(&text, "**May I run %s with these %d addresses?**", servers, n)
+	case n == 1:
 		text.WriteString("**May I open this address?**")
 	default:
-		fmt.Fprintf(&text, "**May I open these %d addresses?**", len(r.Hashes))
+		fmt.Fprintf(&text, "**May I open these %d addresses?**", n)
 	}
 	if task := turn.TaskOf(j); task != nil {
 		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.EscapeRevealed(wording.Quote(task.Title, maxName)))
@@ -108,6 +113,21 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		r.Lasting.offer(&card, label, requester, func(text string) string { return format(r.Chat.Platform, text) })
 	}
 	return card
+}
+
+// serverTools names the tools of calls in Markdown if one of a server, which may do more with an address than open
+// it, is among them.
+func serverTools(calls []*addressCall) string {
+	if !slices.ContainsFunc(calls, func(one *addressCall) bool { return one.tool.External }) {
+		return ""
+	}
+	var names []string
+	for _, one := range calls {
+		if name := wording.InlineCode(one.tool.Name); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " and ")
 }
 
 // firstSentence returns the beginning of a tool's description, on one line.

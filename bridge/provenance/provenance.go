@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"oneclaw/agent"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -96,9 +97,21 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	return what, ok
 }
 
-// ReadOthers reports whether the turn has read words of others.
+// ReadOthers reports whether the turn has read words of others, or the one that it tries again, unless that is
+// still known to have read none.
 func (in *Input) ReadOthers() bool {
-	_, ok := in.newest(in.turnStart())
+	start := in.turnStart()
+	for _, m := range in.Messages[start:] {
+		if m.Again == "" {
+			continue
+		}
+		first := slices.IndexFunc(in.Messages, func(o agent.Message) bool { return o.Ref == m.Again || o.JoinedRef == m.Again })
+		if first < 0 {
+			return true
+		}
+		start = min(start, first)
+	}
+	_, ok := in.newest(start)
 	return ok
 }
 
@@ -137,14 +150,14 @@ func (in *Input) describe(w words) string {
 	case w.mail:
 		return "mails"
 	}
-	for _, address := range in.fetched(w) {
-		return "the page " + code(address.String())
+	for _, address := range in.fetched(w) { // its author chose the rest of it
+		return "a page of " + wording.InlineCode(address.scheme+"://"+wording.Clip(address.site(), maxSite))
 	}
-	return "a result of " + code(w.message.Tool)
+	return "a result of " + wording.InlineCode(w.message.Tool)
 }
 
-// code formats text as code in Markdown.
-func code(text string) string { return "`" + strings.ReplaceAll(text, "`", "'") + "`" }
+// maxSite bounds the site of a page in a sentence, in characters.
+const maxSite = 80
 
 // callOf returns the call whose result a message is.
 func (in *Input) callOf(at int) (agent.Call, bool) {

@@ -143,7 +143,7 @@ func TestWhatWasWrittenDownIsOpenedAndWhatTheModelComposedAsks(t *testing.T) {
 			t.Errorf("%s: asks %t, want %t", tc.address, got.Asks, tc.asks)
 		}
 	}
-	if why := read.asks(t, "https://evil.example/?d=x").Why; !strings.Contains(why, "the page `https://blog.example/post`") {
+	if why := read.asks(t, "https://evil.example/?d=x").Why; !strings.Contains(why, "a page of `https://blog.example`,") {
 		t.Errorf("the reason is %q", why)
 	}
 }

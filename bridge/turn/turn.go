@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
@@ -143,6 +144,10 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 // newQuestion returns the message of a job in the form that the conversation stores.
 func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key(), Origin: originOf(j)}
+	if m := j.Message; m.Kind == chats.KindText && m.TargetID != "" {
+		m.ID = m.TargetID
+		message.Again = receipts.Key(m, j.From)
+	}
 	if !j.Message.Direct {
 		message.AuthorKey, message.Seq = j.Message.SenderID(), j.Seq
 		h.NoteAuthor(&j.Job)

@@ -47,7 +47,7 @@ const (
 	// asks: a card about the call; asksAddress: one about an address, which may be allowed for its pattern;
 	// asksMail: one about the links of mails.
 	asks        = "May I run"
-	asksAddress = "May I open this address"
+	asksAddress = "this address?" // of one of a server: "May I run … with this address?"
 	asksMail    = "links of mails can sign in"
 )
 

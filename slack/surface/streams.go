@@ -196,7 +196,7 @@ func (st stream) grow(show chats.Preview) (stream, []slack.StreamChunk) {
 	}
 	if more := reply[len(st.reply):]; more != "" && st.size+len(more) <= maxStreamed {
 		st.reply, st.size = reply, st.size+len(begin)+len(more)
-		chunks = append(chunks, slack.NewMarkdownTextChunk(begin+breakMentions(more)))
+		chunks = append(chunks, slack.NewMarkdownTextChunk(begin+picturePattern.ReplaceAllString(breakMentions(more), "[")))
 	}
 	return st, chunks
 }
@@ -213,7 +213,7 @@ func (st stream) completionChunk() slack.StreamChunk {
 }
 
 // stablePrefix returns the part of a growing text that no longer changes, without an unfinished link or
-// table row.
+// table row, and without marks at its end that can begin a mention or a picture.
 func stablePrefix(growing string) string {
 	shown := markdown.CloseUnfinished(growing)
 	n := 0
@@ -223,8 +223,12 @@ func stablePrefix(growing string) string {
 	for n > 0 && n < len(growing) && !utf8.RuneStart(growing[n]) {
 		n--
 	}
-	return strings.TrimRight(growing[:n], "<")
+	return strings.TrimRight(growing[:n], "<!")
 }
+
+// picturePattern matches the beginnings of pictures, whose addresses Slack would fetch. What is left of one is a link,
+// as in the finished answer.
+var picturePattern = regexp.MustCompile(`!+\[`)
 
 // mentionPattern matches mentions.
 var mentionPattern = regexp.MustCompile(`<([!@#])`)

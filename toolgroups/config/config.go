@@ -8,9 +8,13 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups"
@@ -70,6 +74,9 @@ func New(cfg Config) (*Tools, error) {
 	f.group, err = toolgroups.ReadGroup(manifests, "config", f.handlers())
 	f.createAgentTool, agentErr = toolgroups.ReadTool(manifests, "create_agent", toolgroups.TypedHandler(f.createAgent))
 	f.createAgentTool.Undo = f.undoCreateAgent
+	for i := range f.group.Tools {
+		f.group.Tools[i].Describe = f.describe
+	}
 	return f, errors.Join(err, agentErr)
 }
 
@@ -99,6 +106,34 @@ func (f *Tools) handlers() map[string]toolgroups.Handler {
 		"list_tool_states":  newHandler(toolgroups.CodeExecution, f.listToolStates),
 		"set_tool_enabled":  newHandler(CodeUpdateFailed, f.setToolEnabled),
 	}
+}
+
+// describe names the agent and the provider of a call, whose arguments have ids alone.
+func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, error) {
+	var in struct {
+		Agent     string `json:"agent_id"`
+		Provider  string `json:"provider_id"`
+		Preferred string `json:"preferred_provider_id"`
+	}
+	if err := json.Unmarshal(call.Arguments, &in); err != nil {
+		return "", fmt.Errorf("describe a call of %s: %w", call.Name, err)
+	}
+	var lines []string
+	if in.Agent != "" {
+		a, err := f.cfg.Settings.Agents.Get(ctx, in.Agent)
+		if err != nil {
+			return "", toolError(ctx, toolgroups.CodeExecution, err)
+		}
+		lines = append(lines, fmt.Sprintf("The agent: %s (%s)", a.Name, cmp.Or(a.Owner, "of everyone")))
+	}
+	if id := cmp.Or(in.Provider, in.Preferred); id != "" {
+		p, err := f.cfg.Settings.Providers.Get(ctx, id)
+		if err != nil {
+			return "", toolError(ctx, toolgroups.CodeExecution, err)
+		}
+		lines = append(lines, fmt.Sprintf("The provider: %s (%s)", p.Name, p.BaseURL))
+	}
+	return strings.Join(lines, "\n"), nil
 }
 
 // newHandler makes a handler from a function. failed is the code of an error of the store, and of a

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -287,5 +288,34 @@ func TestFetchIsStopped(t *testing.T) {
 	_, fault := toolgroups.Run(ctx, nil, tool, toolgroups.Call{Name: tool.Name, Arguments: []byte(`{"provider_id":"preset"}`), Scope: admin()})
 	if fault == nil || fault.Code != toolgroups.CodeCancelled {
 		t.Errorf("%v", fault)
+	}
+}
+
+// A card names the agent and the provider that a call concerns, and not by their ids alone.
+func TestACardNamesTheAgentAndTheProvider(t *testing.T) {
+	d := newDesk(t)
+	agent, err := d.settings.Agents.Add(t.Context(), settings.Agent{Name: "Cook", Prompt: "You cook.", Owner: "telegram:7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := d.settings.Providers.Add(t.Context(), "Spare", settings.TypeOpenAI, "https://spare.test/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"delete_agent", `{"agent_id":"` + agent.ID + `"}`, "The agent: Cook (telegram:7)"},
+		{"update_agent", `{"agent_id":"` + agent.ID + `","preferred_provider_id":"` + provider.ID + `"}`, "The agent: Cook (telegram:7)\nThe provider: Spare (https://spare.test/v1)"},
+		{"set_default_model", `{"provider_id":"` + provider.ID + `","model_id":"m"}`, "The provider: Spare (https://spare.test/v1)"},
+		{"set_config", `{"key":"log_level","value":"info"}`, ""},
+	} {
+		tool, _ := d.registry.Load().Tool(c.tool)
+		if got, err := tool.Describe(t.Context(), toolgroups.Call{Arguments: json.RawMessage(c.arguments)}); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v", c.tool, got, err)
+		}
+	}
+	tool, _ := d.registry.Load().Tool("delete_agent")
+	_, err = tool.Describe(t.Context(), toolgroups.Call{Arguments: json.RawMessage(`{"agent_id":"none"}`)})
+	if fault, ok := errors.AsType[*toolgroups.Error](err); !ok || fault.Code != config.CodeNotFound {
+		t.Errorf("an unknown agent: %v", err)
 	}
 }
