@@ -70,7 +70,7 @@ func (n toolNames) connectName() string { return n.server + "_connect" }
 // buildGroup makes the group from a list; known is false if there is no list yet.
 func (s *server) buildGroup(l toolList, known bool) toolgroups.Group {
 	g := toolgroups.Group{
-		Name:        GroupPrefix + s.name,
+		Name:        groupPrefix + s.name,
 		DisplayName: strings.TrimSpace(l.Title + " " + s.name + " (MCP)"),
 		Description: cmp.Or(clean(s.cfg.Description, toolgroups.MaxDescription), firstSentence(l.Instructions)),
 		Source:      "mcp:" + s.name,

@@ -159,7 +159,7 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 	case u.Before == nil:
 		return nil
 	case !u.Removed:
-		return toolgroups.Errorf(CodeNotFound, "This schedule is gone.")
+		return toolgroups.Errorf(codeNotFound, "This schedule is gone.")
 	}
 	return s.putBack(ctx, scope, *u.Before)
 }
@@ -174,7 +174,7 @@ func (s *Schedule) putBack(ctx context.Context, scope toolgroups.Scope, t Task) 
 		return err
 	}
 	if len(tasks) >= s.cfg.MaxTasks {
-		return toolgroups.Errorf(CodeCreationFailed, "There are %d schedules already, which is the limit. Remove another one first.", len(tasks))
+		return toolgroups.Errorf(codeCreationFailed, "There are %d schedules already, which is the limit. Remove another one first.", len(tasks))
 	}
 	if t.Owner != scope.Owner { // the chat has moved
 		t.Owner, t.Chat = scope.Owner, scope.Chat
