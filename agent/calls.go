@@ -141,7 +141,7 @@ func (r *run) interruptedResult(call Call) Message {
 	case refused == nil && tool.RunsAgain():
 		return failure(call, CodeCrashed, TextCrashed)
 	case refused == nil && tool.Paid:
-		return failure(call, CodeInterrupted, TextInterruptedPaid)
+		return failure(call, CodeInterrupted, textInterruptedPaid)
 	}
 	return failure(call, CodeInterrupted, TextInterrupted)
 }

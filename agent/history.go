@@ -35,8 +35,8 @@ const (
 	// TextInterrupted is the result of a call that was started and has no result.
 	TextInterrupted = "This call was interrupted: it had begun, and it is unknown whether it took effect. " +
 		"Check the present state before you repeat it, and tell the user if it cannot be checked."
-	// TextInterruptedPaid is the result of a call of a paid tool that was started and has no result.
-	TextInterruptedPaid = "This call was interrupted: it had begun, its result is lost, and it may have been paid. " +
+	// textInterruptedPaid is the result of a call of a paid tool that was started and has no result.
+	textInterruptedPaid = "This call was interrupted: it had begun, its result is lost, and it may have been paid. " +
 		"Do not repeat it by yourself: tell the user, and make the call again only if they ask for it."
 	// TextCrashed is the result of a call that can be repeated and was cut off twice.
 	TextCrashed = "This call was cut off twice: the program ended while it ran, and the call may be the cause, " +

@@ -102,7 +102,7 @@ type Limits struct {
 	// tools leave free on the disk. 0 means the defaults of internal/workspace.
 	WorkspaceQuota, DiskReserve int64
 	// RetryFor is the minimum time for which a failing job is retried, and the maximum pause between
-	// attempts. 0 means [DefaultRetryFor].
+	// attempts. 0 means [defaultRetryFor].
 	RetryFor time.Duration
 	// ApprovalTimeout is how long a call waits for a decision. 0 means
 	// [interact.ApprovalTimeout].
@@ -114,13 +114,13 @@ type Limits struct {
 
 // Defaults of [Limits].
 const (
-	DefaultRetryFor     = time.Minute
+	defaultRetryFor     = time.Minute
 	DefaultDrainTimeout = 10 * time.Second
 )
 
 func (l Limits) withDefaults() Limits {
 	l.Concurrency, l.Retention = l.Concurrency.withDefaults(), l.Retention.withDefaults()
-	l.RetryFor = cmp.Or(l.RetryFor, DefaultRetryFor)
+	l.RetryFor = cmp.Or(l.RetryFor, defaultRetryFor)
 	l.ApprovalTimeout = cmp.Or(l.ApprovalTimeout, interact.ApprovalTimeout)
 	l.DrainTimeout = cmp.Or(l.DrainTimeout, DefaultDrainTimeout)
 	return l

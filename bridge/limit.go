@@ -41,16 +41,16 @@ type Concurrency struct {
 // Defaults of [Concurrency].
 const (
 	DefaultMaxTurns         = 1000
-	DefaultMaxWaiting       = 100
-	DefaultMaxWaitingMember = 20
-	DefaultMaxUnattended    = 288
+	defaultMaxWaiting       = 100
+	defaultMaxWaitingMember = 20
+	defaultMaxUnattended    = 288
 )
 
 func (c Concurrency) withDefaults() Concurrency {
 	c.MaxTurns = cmp.Or(c.MaxTurns, DefaultMaxTurns)
-	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
-	c.MaxWaitingMember = cmp.Or(c.MaxWaitingMember, DefaultMaxWaitingMember)
-	c.MaxUnattended = cmp.Or(c.MaxUnattended, DefaultMaxUnattended)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, defaultMaxWaiting)
+	c.MaxWaitingMember = cmp.Or(c.MaxWaitingMember, defaultMaxWaitingMember)
+	c.MaxUnattended = cmp.Or(c.MaxUnattended, defaultMaxUnattended)
 	return c
 }
 

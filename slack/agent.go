@@ -60,7 +60,7 @@ func (r *receiver) convertAgentEvent(ctx context.Context, e *agentEvent) *chats.
 	if !r.serves(e.Channel, direct) {
 		return nil
 	}
-	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: e.ThreadTS}
+	chat := chats.Chat{Platform: platformName, ID: e.Channel, Thread: e.ThreadTS}
 	user := r.self.userID(e.User, r.lookUpTeam(ctx, e.User, e.shared), e.shared)
 	if e.Type != sessionStopped {
 		r.welcome(ctx, e, chats.Message{Chat: chat.WithoutThread(), Kind: chats.KindText, User: user, Direct: direct})
@@ -101,7 +101,7 @@ func convertFeedback(ctx context.Context, r *receiver, p *interaction, user stri
 	if !ok || p.Container.Ephemeral {
 		return nil
 	}
-	m := chats.NewFeedback(chats.Chat{Platform: Name, ID: p.Channel.ID}, p.Container.MessageTS, user, says, parseTS(p.Actions[0].TS))
+	m := chats.NewFeedback(chats.Chat{Platform: platformName, ID: p.Channel.ID}, p.Container.MessageTS, user, says, parseTS(p.Actions[0].TS))
 	thanks := chats.Message{Chat: p.chat(), User: user}
 	r.surface.RunInBackground(ctx, "feedback is not acknowledged", func(ctx context.Context) error {
 		return r.AnswerPress(ctx, thanks, surface.FeedbackThanks)

@@ -196,7 +196,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 	cfg.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
 	kept := &notes{}
 	back.Store(int64(2 * time.Hour))
-	f := start(t, cfg, func(c *Config) { c.KV = kept })
+	f := start(t, cfg, func(c *config) { c.kv = kept })
 	root := f.say(f.channel, "<@U0BOT> an old thread", nil)
 	quiet := f.say(f.channel, "a thread without the bot", nil)
 	f.acked(root, quiet)
@@ -220,9 +220,9 @@ func TestBackfillAfterARestart(t *testing.T) {
 	f.say(f.channel, "<@U0BOT> what do you say?", &emulator.SayOptions{Thread: begun.TS})
 	want = append(want, "a reply", "what do you say?")
 
-	p, err := New(Config{
-		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
-		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+	p, err := newPlatform(config{
+		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, httpClient: f.client, kv: kept,
+		logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestBackfillAfterARestart(t *testing.T) {
 
 // Threads in which the bot takes part are searched however many there are.
 func TestBackfillSearchesAllThreadsOfTheBot(t *testing.T) {
-	f := start(t, deaf(), func(c *Config) { c.KV = &notes{} })
+	f := start(t, deaf(), func(c *config) { c.kv = &notes{} })
 	root := f.say(f.channel, "<@U0BOT> the first thread", nil)
 	f.acked(root)
 	for range maxThreads {
@@ -274,7 +274,7 @@ func TestBackfillTellsOfAThreadWithTooManyReplies(t *testing.T) {
 }
 
 func TestBackfillOnlyWhereSomethingMayBeMissing(t *testing.T) {
-	f := start(t, quick(), func(c *Config) { c.KV = &notes{} })
+	f := start(t, quick(), func(c *config) { c.kv = &notes{} })
 	f.acked(f.say(f.dm, "the first start", nil))
 	f.Disconnect("refresh_requested")
 	f.wait(func(s emulator.State) bool { return s.OpenedSockets() >= 2 })
@@ -404,7 +404,7 @@ func TestBackfillAfterAStartThatCouldNotReadTheMarks(t *testing.T) {
 	cfg.Now = func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }
 	kept := &notes{}
 	back.Store(int64(2 * time.Hour))
-	f := start(t, cfg, func(c *Config) { c.KV = kept })
+	f := start(t, cfg, func(c *config) { c.kv = kept })
 	f.acked(f.say(f.dm, "one", nil))
 	f.stop()
 	f.lose()
@@ -428,7 +428,7 @@ func TestBackfillAfterAStartThatCouldNotReadTheMarks(t *testing.T) {
 
 func TestMarksThatCannotBeKept(t *testing.T) {
 	kept := &notes{err: errors.New("disk full")}
-	f := start(t, quick(), func(c *Config) { c.KV = kept })
+	f := start(t, quick(), func(c *config) { c.kv = kept })
 	f.acked(f.say(f.dm, "one", nil))
 	f.stop()
 	if log := f.log.String(); !strings.Contains(log, "cannot load the cursor") || !strings.Contains(log, "cannot save the cursor") {

@@ -12,7 +12,7 @@ import (
 
 // answering answers each message in its thread.
 type answering struct {
-	p    *Platform
+	p    *platform
 	sent chan error
 }
 
@@ -45,7 +45,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 		b.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
-	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(s.BotToken()), AppToken: redact.Secret(s.AppToken()), APIURL: address}, HTTPClient: client})
+	p, err := newPlatform(config{Settings: Settings{BotToken: redact.Secret(s.BotToken()), AppToken: redact.Secret(s.AppToken()), APIURL: address}, httpClient: client})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestTheHeaderOfEachCallHasTheToken(t *testing.T) {
 	over := &recorder{}
 	t.Cleanup(over.base.CloseIdleConnections)
-	f := setup(t, quick(), func(c *Config) { c.HTTPClient = &http.Client{Transport: over} })
+	f := setup(t, quick(), func(c *config) { c.httpClient = &http.Client{Transport: over} })
 	to := chats.Address{Chat: chatOf(f.channel, "")}
 	part := chats.Part{Text: "see https://a.test", Plain: "see https://a.test"}
 	_, sent := f.p.Send(t.Context(), to, part)

@@ -12,19 +12,19 @@ import (
 	"oneclaw/slack/manifest"
 )
 
-// App describes the app that the tokens belong to.
-type App struct {
-	// Name is the name of the bot, Team the name of its workspace.
-	Name, Team string
-	// MissingScopes are the scopes in the manifest that the bot token lacks. It is empty if Slack does
+// app describes the app that the tokens belong to.
+type app struct {
+	// name is the name of the bot, team the name of its workspace.
+	name, team string
+	// missingScopes are the scopes in the manifest that the bot token lacks. It is empty if Slack does
 	// not report the scopes.
-	MissingScopes []MissingScope
-	// AgentView is set if direct messages with the app are threads.
-	AgentView bool
+	missingScopes []missingScope
+	// agentView is set if direct messages with the app are threads.
+	agentView bool
 }
 
-// MissingScope is a scope that the bot token lacks, and what does not work without it.
-type MissingScope struct{ Scope, Consequence string }
+// missingScope is a scope that the bot token lacks, and what does not work without it.
+type missingScope struct{ scope, consequence string }
 
 // agentScope is the scope of apps with the agent view. Slack gives it to no other apps, and no call
 // reports the feature itself.
@@ -52,21 +52,21 @@ var consequences = map[string]string{
 	"users:read":        "people have no names, and nobody counts as an administrator",
 }
 
-// Check asks Slack for the identity and scopes of the bot, and in Socket Mode checks whether the
+// check asks Slack for the identity and scopes of the bot, and in Socket Mode checks whether the
 // app-level token opens a connection. The text of an error tells the operator what to do.
-func Check(ctx context.Context, cfg Config) (App, error) {
-	p, err := New(cfg)
+func check(ctx context.Context, cfg config) (app, error) {
+	p, err := newPlatform(cfg)
 	if err != nil {
-		return App{}, err
+		return app{}, err
 	}
 	defer p.api.Close()
 	who, err := p.api.whoAmI(ctx)
 	if err != nil {
-		return App{}, err
+		return app{}, err
 	}
-	app := App{Name: who.User, Team: who.Team}
-	app.MissingScopes, app.AgentView = readScopes(who.header)
-	if p.verifier.Enabled() {
+	app := app{name: who.User, team: who.Team}
+	app.missingScopes, app.agentView = readScopes(who.header)
+	if p.verifier.enabled() {
 		return app, nil
 	}
 	if _, err = p.api.socketAddress(ctx); err != nil {
@@ -113,7 +113,7 @@ func (c *client) whoAmI(ctx context.Context) (account, error) {
 
 // readScopes compares the scopes in a response's header with those in the manifest. A proxy may drop
 // the header.
-func readScopes(header http.Header) (lacks []MissingScope, agentView bool) {
+func readScopes(header http.Header) (lacks []missingScope, agentView bool) {
 	list := header.Get("X-Oauth-Scopes")
 	if list == "" {
 		return nil, false
@@ -121,7 +121,7 @@ func readScopes(header http.Header) (lacks []MissingScope, agentView bool) {
 	have := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 	for _, scope := range manifest.Scopes() {
 		if !slices.Contains(have, scope) {
-			lacks = append(lacks, MissingScope{scope, consequences[scope]})
+			lacks = append(lacks, missingScope{scope, consequences[scope]})
 		}
 	}
 	return lacks, slices.Contains(have, agentScope)

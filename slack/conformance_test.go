@@ -119,7 +119,7 @@ func (w *harness) Adapter() chats.Platform {
 	w.t.Helper()
 	// What is pressed before Slack has noticed that the one before is gone is lost.
 	w.wait(func(s emulator.State) bool { return s.ActiveSockets() == 0 })
-	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, HTTPClient: w.client()})
+	p, err := newPlatform(config{Settings: Settings{BotToken: redact.Secret(w.BotToken()), AppToken: redact.Secret(w.AppToken()), APIURL: w.url}, httpClient: w.client()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestATypedTextIsReadOnce(t *testing.T) {
 
 func TestBlocksOfOthersReachTheModel(t *testing.T) {
 	t.Parallel()
-	f := start(t, quick(), func(c *Config) {})
+	f := start(t, quick(), func(c *config) {})
 	post := func(opts emulator.SayOptions) string {
 		t.Helper()
 		sent, err := f.SayAsBot(f.channel, "B0OPS", "ops", "", &opts)
@@ -218,7 +218,7 @@ func cannedClient(t *testing.T, body string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClient("xoxb-test", "", "", base, nil, DefaultCallTimeout)
+	c := newClient("xoxb-test", "", "", base, nil, defaultCallTimeout)
 	t.Cleanup(c.Close)
 	return c
 }

@@ -134,7 +134,7 @@ func (e *event) isDirect() bool {
 // chat returns the chat of a message. In a channel, or in a direct chat with the agent view, a message
 // outside of threads begins a thread with its answer.
 func (e *event) chat(m *message) chats.Chat {
-	chat := chats.Chat{Platform: Name, ID: e.Channel, Thread: m.ThreadTS}
+	chat := chats.Chat{Platform: platformName, ID: e.Channel, Thread: m.ThreadTS}
 	switch {
 	case !e.isDirect() || e.threaded:
 		chat.Thread = cmp.Or(m.ThreadTS, m.TS)
@@ -381,7 +381,7 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		r.storeInvitation(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})
 	}
 	return &chats.Message{
-		Chat: chats.Chat{Platform: Name, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
+		Chat: chats.Chat{Platform: platformName, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
 		User: c.UserID, UserName: r.nameLookup(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Foreign: r.self.namesOthers(text), Time: time.Now().UTC(),
 	}, ""
 }

@@ -20,14 +20,14 @@ var me = identity{user: "U0BOT", bot: "B0BOT", name: "oneclaw", team: "T0ONECLAW
 // offline is a receiver that can look nothing up, so that names are ids.
 func offline(t testing.TB) *receiver {
 	t.Helper()
-	p, err := New(Config{Settings: Settings{BotToken: "xoxb-test-0123456789", AppToken: "xapp-test-0123456789", APIURL: "http://127.0.0.1:1/api/"}})
+	p, err := newPlatform(config{Settings: Settings{BotToken: "xoxb-test-0123456789", AppToken: "xapp-test-0123456789", APIURL: "http://127.0.0.1:1/api/"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"U1", "U2"} {
 		p.people.Put(id, person{name: "name of " + id}, personAge)
 	}
-	return &receiver{Platform: p, in: newInbox(), self: me, queues: newWorkQueues(nil)}
+	return &receiver{platform: p, in: newInbox(), self: me, queues: newWorkQueues(nil)}
 }
 
 func wrap(t testing.TB, event []byte) []byte {

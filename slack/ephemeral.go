@@ -14,7 +14,7 @@ const postEphemeral = "chat.postEphemeral"
 
 // SendEphemeral implements [chats.EphemeralSender]. If the bot or the user is not in the channel, it
 // responds to the command instead, which only its user sees as well.
-func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+func (p *platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}

@@ -26,7 +26,7 @@ var errSignIn = errors.New("slack: file: slack shows its sign-in page instead: t
 
 // FetchFile downloads a file of at most [chats.MaxFile] bytes. For a larger one it returns
 // [chats.ErrTooLarge].
-func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
+func (p *platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	if a.Size > chats.MaxFile {
 		return chats.ErrTooLarge
 	}

@@ -94,7 +94,7 @@ func TestTheTokenGoesNowhereElse(t *testing.T) {
 		}
 	}))
 	defer home.Close()
-	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-secret", AppToken: "xapp-1", APIURL: home.URL}, HTTPClient: home.Client()})
+	p, err := newPlatform(config{Settings: Settings{BotToken: "xoxb-1-secret", AppToken: "xapp-1", APIURL: home.URL}, httpClient: home.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // C08, C09, C18, C19.
 func TestAnyAnswerInAnyChunks(t *testing.T) {
 	f := setup(t, quick(), nil)
-	p, err := New(Config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}})
+	p, err := newPlatform(config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}})
 	if err != nil {
 		t.Fatal(err)
 	}

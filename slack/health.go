@@ -67,14 +67,14 @@ func (h *health) recordAccept(err error) {
 }
 
 // Health returns nil while events arrive and are stored, and otherwise an error for the operator.
-func (p *Platform) Health() error {
+func (p *platform) Health() error {
 	h := &p.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case !h.running:
 		return errors.New("slack: not connected")
-	case h.inboxError != nil && (!p.verifier.Enabled() || time.Since(h.acceptEnd) < unhealthyPeriod):
+	case h.inboxError != nil && (!p.verifier.enabled() || time.Since(h.acceptEnd) < unhealthyPeriod):
 		return fmt.Errorf("slack: messages cannot be kept and wait at Slack: %w", h.inboxError)
 	case h.openSockets > 0:
 		return nil
@@ -85,7 +85,7 @@ func (p *Platform) Health() error {
 }
 
 // Ping implements [chats.Pinger] with auth.test.
-func (p *Platform) Ping(ctx context.Context) error {
+func (p *platform) Ping(ctx context.Context) error {
 	_, err := p.api.whoAmI(ctx)
 	return err
 }

@@ -19,7 +19,7 @@ var channelID = regexp.MustCompile(`^[CG][A-Z0-9]+$`)
 var memberID = regexp.MustCompile(`^[UW][A-Z0-9]+(@([TE][A-Z0-9]+|unknown))?$`)
 
 // IsUserID implements [chats.UserIDChecker].
-func (p *Platform) IsUserID(id string) bool { return memberID.MatchString(id) }
+func (p *platform) IsUserID(id string) bool { return memberID.MatchString(id) }
 
 func checkChannels(list []string) ([]string, error) {
 	var ids []string
@@ -42,7 +42,7 @@ func isDirectID(channel string) bool { return strings.HasPrefix(channel, "D") }
 
 // serves reports whether the bot works in a conversation: in a direct chat, and in the channels that it
 // is limited to, or in all channels if there is no limit.
-func (p *Platform) serves(channel string, direct bool) bool {
+func (p *platform) serves(channel string, direct bool) bool {
 	return direct || len(p.channels) == 0 || slices.Contains(p.channels, channel)
 }
 

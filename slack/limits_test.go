@@ -162,7 +162,7 @@ func TestTheStopButtonIsPressedByAUserOfAnotherWorkspace(t *testing.T) {
 }
 
 func TestLimitedToChannels(t *testing.T) {
-	f := setup(t, quick(), func(c *Config) { c.Channels = []string{" C5 ", ""} })
+	f := setup(t, quick(), func(c *config) { c.Channels = []string{" C5 ", ""} })
 	allowed := f.make(emulator.ChannelSpec{ID: "C5", Members: []string{f.user}})
 	card, err := f.send(chatOf(f.channel, ""), question())
 	if err != nil {
@@ -199,7 +199,7 @@ func TestLimitedToChannels(t *testing.T) {
 	if last := all[len(all)-1]; last.Ephemeral != f.user || !strings.HasPrefix(last.Text, "I do not work in this channel") {
 		t.Errorf("got %+v", last)
 	}
-	if _, err := New(Config{Settings: Settings{BotToken: "xoxb-1", AppToken: "xapp-1", Channels: []string{"#general"}}}); err == nil || !strings.Contains(err.Error(), "SLACK_CHANNELS") {
+	if _, err := newPlatform(config{Settings: Settings{BotToken: "xoxb-1", AppToken: "xapp-1", Channels: []string{"#general"}}}); err == nil || !strings.Contains(err.Error(), "SLACK_CHANNELS") {
 		t.Errorf("got %v", err)
 	}
 }

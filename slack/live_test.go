@@ -79,7 +79,7 @@ func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 			kept := &notes{}
 			cfg := quick()
 			cfg.RetryDelays = []time.Duration{} // what is not acknowledged is lost
-			f := setup(t, cfg, func(c *Config) { c.KV = kept })
+			f := setup(t, cfg, func(c *config) { c.kv = kept })
 			// anew starts a process that knows what is kept.
 			anew := func(state map[string]storage.Entry) {
 				if f.stop != nil {
@@ -198,7 +198,7 @@ func TestFiveAnswersToACommand(t *testing.T) {
 func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + platformtest.MuteAddress(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := newPlatform(config{Settings: Settings{BotToken: "xoxb-1-x", AppToken: "xapp-1-x", APIURL: "https://" + platformtest.MuteAddress(t)}, httpClient: client, callTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

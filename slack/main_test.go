@@ -136,7 +136,7 @@ func (b *syncBuffer) String() string {
 type fixture struct {
 	*emulator.Server
 	t      *testing.T
-	p      *Platform
+	p      *platform
 	in     *inbox
 	log    *syncBuffer
 	client *http.Client
@@ -158,7 +158,7 @@ func quick() emulator.Config {
 }
 
 // setup makes a workspace and a platform that does not run yet.
-func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
+func setup(t *testing.T, cfg emulator.Config, change func(*config)) *fixture {
 	t.Helper()
 	s, err := emulator.New(cfg)
 	if err != nil {
@@ -174,15 +174,15 @@ func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 	f.channel = f.make(emulator.ChannelSpec{ID: "C1", Name: "general", Members: []string{f.user}})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
 	f.client = client
-	config := Config{
-		Settings: Settings{BotToken: redact.Secret(s.BotToken()), AppToken: redact.Secret(s.AppToken()), APIURL: address}, HTTPClient: client, PingTimeout: 10 * time.Second,
-		Logger: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	config := config{
+		Settings: Settings{BotToken: redact.Secret(s.BotToken()), AppToken: redact.Secret(s.AppToken()), APIURL: address}, httpClient: client, pingTimeout: 10 * time.Second,
+		logger: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&config)
 	}
 	f.settings = config.Settings
-	if f.p, err = New(config); err != nil {
+	if f.p, err = newPlatform(config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -195,7 +195,7 @@ func setup(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
 }
 
 // start is setup with a platform that runs and is connected.
-func start(t *testing.T, cfg emulator.Config, change func(*Config)) *fixture {
+func start(t *testing.T, cfg emulator.Config, change func(*config)) *fixture {
 	t.Helper()
 	f := setup(t, cfg, change)
 	f.run()
@@ -276,7 +276,7 @@ func (f *fixture) send(chat chats.Chat, part chats.Part) (ts string, err error) 
 }
 
 func chatOf(channel, thread string) chats.Chat {
-	return chats.Chat{Platform: Name, ID: channel, Thread: thread}
+	return chats.Chat{Platform: platformName, ID: channel, Thread: thread}
 }
 
 // noSecrets fails where one of the secrets stands in a text.

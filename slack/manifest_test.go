@@ -195,9 +195,9 @@ func TestTheAgentViewIsFoundOut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		app, err := Check(t.Context(), Config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client})
-		if err != nil || app.AgentView != want {
-			t.Errorf("agent view %t, %v, want %t", app.AgentView, err, want)
+		app, err := check(t.Context(), config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, httpClient: f.client})
+		if err != nil || app.agentView != want {
+			t.Errorf("agent view %t, %v, want %t", app.agentView, err, want)
 		}
 	}
 }

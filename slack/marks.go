@@ -14,7 +14,7 @@ const (
 )
 
 // doesSharedWork reports whether this process does the work that one process does for all.
-func (p *Platform) doesSharedWork() bool { return p.isLeader == nil || p.isLeader() }
+func (p *platform) doesSharedWork() bool { return p.isLeader == nil || p.isLeader() }
 
 // loadMarks loads the state that the last Run saved, if it can be read.
 func (r *receiver) loadMarks(ctx context.Context) {

@@ -32,7 +32,7 @@ type person struct {
 	fetchedAt time.Time
 }
 
-func (p *Platform) fetchPerson(ctx context.Context, id string) (person, error) {
+func (p *platform) fetchPerson(ctx context.Context, id string) (person, error) {
 	var answer struct {
 		User struct {
 			ID             string `json:"id"`
@@ -75,7 +75,7 @@ func (p *Platform) fetchPerson(ctx context.Context, id string) (person, error) {
 type nameLookup func(id string) string
 
 // nameLookup returns a function that waits for at most nameTimeout in all its calls.
-func (p *Platform) nameLookup(ctx context.Context) nameLookup {
+func (p *platform) nameLookup(ctx context.Context) nameLookup {
 	left := nameTimeout
 	return func(id string) string {
 		begin := time.Now()
@@ -85,7 +85,7 @@ func (p *Platform) nameLookup(ctx context.Context) nameLookup {
 }
 
 // knownName returns the cached name of a user, a channel or a user group.
-func (p *Platform) knownName(id string) string {
+func (p *platform) knownName(id string) string {
 	if isUserID(id) {
 		known, _ := p.people.Get(id)
 		return cmp.Or(known.name, id)
@@ -94,7 +94,7 @@ func (p *Platform) knownName(id string) string {
 	return cmp.Or(known.name, id)
 }
 
-func (p *Platform) lookUpName(ctx context.Context, id string, within time.Duration) string {
+func (p *platform) lookUpName(ctx context.Context, id string, within time.Duration) string {
 	method, known := usersInfo, false
 	switch {
 	case isUserID(id):
@@ -130,7 +130,7 @@ func (p *Platform) lookUpName(ctx context.Context, id string, within time.Durati
 
 // lookUpTeam returns the workspace of a user for an event that does not name it, or "" if it cannot be
 // found soon. In a channel that is not shared it is the bot's, which "" stands for as well.
-func (p *Platform) lookUpTeam(ctx context.Context, id string, shared bool) string {
+func (p *platform) lookUpTeam(ctx context.Context, id string, shared bool) string {
 	if !shared || id == "" {
 		return ""
 	}
@@ -141,7 +141,7 @@ func (p *Platform) lookUpTeam(ctx context.Context, id string, shared bool) strin
 
 // IsAdmin reports whether the user is an administrator or owner of the workspace. Users from another
 // workspace are not, whatever their role there.
-func (p *Platform) IsAdmin(ctx context.Context, _ chats.Chat, user string) (bool, error) {
+func (p *platform) IsAdmin(ctx context.Context, _ chats.Chat, user string) (bool, error) {
 	if _, outsider := slackID(user); outsider {
 		return false, nil
 	}

@@ -25,7 +25,7 @@ func isUserID(id string) bool { return strings.HasPrefix(id, "U") || strings.Has
 
 // fetchChannel caches the properties of a channel. Slack tells them only of public channels and of those
 // that the bot is in.
-func (p *Platform) fetchChannel(ctx context.Context, id string) error {
+func (p *platform) fetchChannel(ctx context.Context, id string) error {
 	type text struct {
 		Value string `json:"value"`
 	}
@@ -47,7 +47,7 @@ func (p *Platform) fetchChannel(ctx context.Context, id string) error {
 }
 
 // fetchGroups caches the names of all user groups: Slack has no call for one of them.
-func (p *Platform) fetchGroups(ctx context.Context, id string) error {
+func (p *platform) fetchGroups(ctx context.Context, id string) error {
 	var answer struct {
 		Groups []struct {
 			ID     string `json:"id"`

@@ -113,7 +113,7 @@ func (p *interaction) chat() chats.Chat {
 	if thread == p.Container.MessageTS {
 		thread = "" // only replies have a thread
 	}
-	return chats.Chat{Platform: Name, ID: p.Channel.ID, Thread: thread}
+	return chats.Chat{Platform: platformName, ID: p.Channel.ID, Thread: thread}
 }
 
 // convertPress converts a press to a message, or returns nil if the bot does not work there.
@@ -151,8 +151,8 @@ func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Mess
 // Edit replaces the text and the buttons of one of the bot's messages. If Slack refuses the formatting,
 // the message gets the plain text. If the Web API cannot reach the message, Edit replaces it with a
 // response to its command or press.
-func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
-	if to.Chat.Platform != Name || to.Chat.ID == "" || id == "" {
+func (p *platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+	if to.Chat.Platform != platformName || to.Chat.ID == "" || id == "" {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s has no message %q", to.Chat, id)}
 	}
 	for plain := part.Text == ""; ; plain = true {
@@ -174,7 +174,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 
 // update edits a message. If the message is a stream, it ends the stream first. It leaves out the extras
 // that Slack refuses.
-func (p *Platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
+func (p *platform) update(ctx context.Context, to chats.Address, id string, part chats.Part, plain bool) error {
 	// An edit without blocks would remove the existing ones.
 	laid, extras, err := layOutPart(p.surface, part, plain, plain || len(part.Buttons) > 0)
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *Platform) update(ctx context.Context, to chats.Address, id string, part
 }
 
 // AnswerPress shows a text to the user who pressed the button.
-func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
+func (p *platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if text == "" {
 		return nil
 	}

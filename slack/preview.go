@@ -22,7 +22,7 @@ const (
 
 // previews implements [chats.Previewer] for a platform.
 type previews struct {
-	platform *Platform
+	platform *platform
 	limiter  *retry.OptionalLimiter
 }
 

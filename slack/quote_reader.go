@@ -14,14 +14,14 @@ import (
 
 // quoteReader reads quoted messages in attachments for one bot.
 type quoteReader struct {
-	// IsOwn reports whether a user is the bot.
-	IsOwn func(user string) bool
-	// Name returns the name of a user, or the id if it is not known.
-	Name func(user string) string
-	// Text decodes the text of a message.
-	Text func(raw string) string
-	// Time returns the time of a ts; zero if it is invalid.
-	Time func(ts string) time.Time
+	// isOwn reports whether a user is the bot.
+	isOwn func(user string) bool
+	// name returns the name of a user, or the id if it is not known.
+	name func(user string) string
+	// text decodes the text of a message.
+	text func(raw string) string
+	// time returns the time of a ts; zero if it is invalid.
+	time func(ts string) time.Time
 }
 
 // attachment is an attachment of a message, which may be a message itself. Its time is a string or a number.
@@ -106,16 +106,16 @@ func (a *attachment) content() string {
 // Read returns the messages in attachments. channel is the channel of the message that has them.
 func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quoted) {
 	for _, a := range attachedMessages(raw) {
-		q := chats.Quoted{Kind: chats.RefLink, FromBot: r.IsOwn(a.AuthorID), Time: r.Time(strings.Trim(string(a.TS), `"`))}
+		q := chats.Quoted{Kind: chats.RefLink, FromBot: r.isOwn(a.AuthorID), Time: r.time(strings.Trim(string(a.TS), `"`))}
 		if a.IsShare {
 			q.Kind = chats.RefForward
 		}
-		if q.Text = r.Text(a.Text); !q.FromBot || q.Text == "" { // the bot's own text says all that its blocks do
-			q.Text = r.Text(a.content())
+		if q.Text = r.text(a.Text); !q.FromBot || q.Text == "" { // the bot's own text says all that its blocks do
+			q.Text = r.text(a.content())
 		}
 		q.By = cmp.Or(a.AuthorSubname, a.AuthorName)
 		if q.By == "" && a.AuthorID != "" {
-			q.By = r.Name(a.AuthorID)
+			q.By = r.name(a.AuthorID)
 		}
 		if a.ChannelID != channel {
 			q.From = a.ChannelName
@@ -123,7 +123,7 @@ func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quo
 		q.Files, q.Skipped = convertFiles(a.Files)
 		switch {
 		case q.Empty() && a.Fallback != noPreview && a.Fallback != "":
-			q.Text = r.Text(a.Fallback)
+			q.Text = r.text(a.Fallback)
 		case q.Empty():
 			q.Skipped = []string{"its content, which Slack does not show"}
 		}

@@ -21,10 +21,10 @@ func (s identity) quotedMessages(m *message, channel string, name nameLookup) []
 
 func (s identity) newQuoteReader(name nameLookup) quoteReader {
 	return quoteReader{
-		IsOwn: func(user string) bool { return s.isAuthor(user, "") },
-		Name:  name,
-		Text:  func(raw string) string { return s.plainText(raw, name) },
-		Time:  parseTS,
+		isOwn: func(user string) bool { return s.isAuthor(user, "") },
+		name:  name,
+		text:  func(raw string) string { return s.plainText(raw, name) },
+		time:  parseTS,
 	}
 }
 
@@ -32,7 +32,7 @@ func (s identity) newQuoteReader(name nameLookup) quoteReader {
 const maxThreadAge = 24 * time.Hour
 
 // ReadThread implements [chats.ThreadReader]. Slack returns a thread from its beginning.
-func (p *Platform) ReadThread(ctx context.Context, m chats.Message, after string, limit int) ([]chats.Quoted, error) {
+func (p *platform) ReadThread(ctx context.Context, m chats.Message, after string, limit int) ([]chats.Quoted, error) {
 	me := p.me.Load()
 	if me == nil { // jobs of an earlier run continue before the bot has connected
 		who, err := p.api.whoAmI(ctx)
@@ -141,6 +141,6 @@ func (r *receiver) nameLookupFor(ctx context.Context, forBot bool) nameLookup {
 }
 
 // UserName implements [chats.UserNamer].
-func (p *Platform) UserName(ctx context.Context, user string) string {
+func (p *platform) UserName(ctx context.Context, user string) string {
 	return p.lookUpName(ctx, user, nameTimeout)
 }

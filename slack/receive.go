@@ -21,7 +21,7 @@ const (
 
 // receiver is the state of one Run.
 type receiver struct {
-	*Platform
+	*platform
 	in      chats.Inbox
 	self    identity
 	queues  *workQueues
@@ -30,7 +30,7 @@ type receiver struct {
 
 // Run receives until ctx ends. It returns an error only if a token is refused, the app lacks an essential
 // scope, or it is installed for a whole organization. It waits for the end of outages.
-func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
+func (p *platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
 	defer p.api.Close()
@@ -42,15 +42,15 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.me.Store(&me)
 	p.surface.Start(me.agentView)
 	defer p.surface.Stop()
-	r := &receiver{Platform: p, in: in, self: me, queues: newWorkQueues(p.log)}
+	r := &receiver{platform: p, in: in, self: me, queues: newWorkQueues(p.log)}
 	r.loadMarks(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.shutDown(ctx)
 	defer r.running.Wait()
 	defer cancel()
 	r.runLoop(ctx, "the fetching of missed messages", r.fillGaps)
-	r.runLoop(ctx, "the upkeep", func(ctx context.Context) { r.runUpkeep(ctx, !p.verifier.Enabled()) })
-	if !p.verifier.Enabled() {
+	r.runLoop(ctx, "the upkeep", func(ctx context.Context) { r.runUpkeep(ctx, !p.verifier.enabled()) })
+	if !p.verifier.enabled() {
 		return r.keepConnected(ctx)
 	}
 	p.health.handleOpened()
@@ -79,7 +79,7 @@ func (r *receiver) shutDown(ctx context.Context) {
 
 // identify asks Slack for the identity of the bot until Slack answers or ctx ends. It returns an error only
 // if Slack refuses the token, the app lacks an essential scope, or it is installed for a whole organization.
-func (p *Platform) identify(ctx context.Context) (identity, error) {
+func (p *platform) identify(ctx context.Context) (identity, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		who, err := p.api.whoAmI(ctx)
@@ -106,15 +106,15 @@ func (p *Platform) identify(ctx context.Context) (identity, error) {
 
 // checkScopes logs the missing scopes at the start, before they are needed. It returns an error if the
 // app may not post messages.
-func checkScopes(lacks []MissingScope, log *slog.Logger) error {
+func checkScopes(lacks []missingScope, log *slog.Logger) error {
 	for _, lack := range lacks {
-		switch lack.Scope {
+		switch lack.scope {
 		case "chat:write":
 			return errors.New("slack: the app lacks the scope chat:write: add the scopes of the manifest under OAuth & Permissions and install the app again")
 		case agentScope:
-			log.Info("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.Consequence)
+			log.Info("the app has no agent view: switch it on under agent in its settings and install it again", "broken", lack.consequence)
 		default:
-			log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.Scope, "broken", lack.Consequence)
+			log.Error("the app lacks a scope: add it under oauth & permissions and install it again", "scope", lack.scope, "broken", lack.consequence)
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		r.views.Put(in.view.User, in.view.Context, viewAge)
 	case in.reaction != nil && r.serves(in.reaction.Channel, isDirectID(in.reaction.Channel)):
 		user := r.self.userID(in.reaction.User, r.lookUpTeam(ctx, in.reaction.User, in.reaction.Shared), in.reaction.Shared)
-		said := chats.NewFeedback(chats.Chat{Platform: Name, ID: in.reaction.Channel}, in.reaction.TS, user, in.reaction.Feedback, parseTS(in.reaction.EventTS))
+		said := chats.NewFeedback(chats.Chat{Platform: platformName, ID: in.reaction.Channel}, in.reaction.TS, user, in.reaction.Feedback, parseTS(in.reaction.EventTS))
 		msg = &said
 	}
 	if err != nil || msg == nil {

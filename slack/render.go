@@ -25,7 +25,7 @@ func convertParts(d *markdown.Document, rendered []markdown.Part) (parts []chats
 }
 
 // Render renders Markdown as parts in Slack's mrkdwn.
-func (p *Platform) Render(text string) (parts []chats.Part) {
+func (p *platform) Render(text string) (parts []chats.Part) {
 	document := markdown.Parse(text)
 	rendered := document.SlackMrkdwn(partLimit)
 	if len(rendered) < 2 || !blocks.HasTableOrCode(document) {

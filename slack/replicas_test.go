@@ -34,21 +34,21 @@ func openStore(t *testing.T) storage.Store {
 }
 
 // twin is another process of the bot, which does not run yet.
-func (f *fixture) twin(kv storage.KV, change func(*Config)) *fixture {
+func (f *fixture) twin(kv storage.KV, change func(*config)) *fixture {
 	f.t.Helper()
 	transport := &http.Transport{}
 	f.t.Cleanup(transport.CloseIdleConnections)
 	other := *f
 	other.in, other.log = newInbox(), &syncBuffer{}
-	config := Config{
-		Settings: f.settings, KV: kv, HTTPClient: &http.Client{Transport: transport}, PingTimeout: 10 * time.Second,
-		Logger: slog.New(slog.NewTextHandler(other.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	config := config{
+		Settings: f.settings, kv: kv, httpClient: &http.Client{Transport: transport}, pingTimeout: 10 * time.Second,
+		logger: slog.New(slog.NewTextHandler(other.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&config)
 	}
 	var err error
-	if other.p, err = New(config); err != nil {
+	if other.p, err = newPlatform(config); err != nil {
 		f.t.Fatal(err)
 	}
 	return &other
@@ -71,7 +71,7 @@ func stored(t *testing.T, kv storage.KV, prefix string) map[string]string {
 // not received them.
 func TestResponsesOfAnotherProcess(t *testing.T) {
 	store := openStore(t)
-	f := start(t, quick(), func(c *Config) { c.KV = store })
+	f := start(t, quick(), func(c *config) { c.kv = store })
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	if _, err := f.Command("C9", f.user, "/oneclaw", "tools"); err != nil {
 		t.Fatal(err)
@@ -108,13 +108,13 @@ func TestResponsesOfAnotherProcess(t *testing.T) {
 // TestAnswersAreCountedByAllProcesses has two processes use up what Slack takes.
 func TestAnswersAreCountedByAllProcesses(t *testing.T) {
 	store := openStore(t)
-	f := start(t, quick(), func(c *Config) { c.KV = store })
+	f := start(t, quick(), func(c *config) { c.kv = store })
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
 	if _, err := f.Command("C9", f.user, "/oneclaw", "whoami"); err != nil {
 		t.Fatal(err)
 	}
 	msg := f.in.wait(t, 1)[0]
-	both := []*Platform{f.p, f.twin(store, nil).p}
+	both := []*platform{f.p, f.twin(store, nil).p}
 	for i := range shared.MaxResponses + 1 {
 		_, err := both[i%2].Send(t.Context(), chats.Address{Chat: msg.Chat, ReplyTo: msg.ID}, chats.Part{Text: fmt.Sprint(i)})
 		var failure *chats.SendError
@@ -133,9 +133,9 @@ func always() bool { return true }
 func never() bool { return false }
 
 // shares has a platform of several.
-func shares(kv storage.KV, leads func() bool) func(*Config) {
-	return func(c *Config) {
-		c.KV = kv
+func shares(kv storage.KV, leads func() bool) func(*config) {
+	return func(c *config) {
+		c.kv = kv
 		c.Share(leads)
 	}
 }
@@ -237,7 +237,7 @@ func TestWhoLeadsFetchesWhatWasMissed(t *testing.T) {
 		for len(one.p.progress.Wake) > 0 {
 			<-one.p.progress.Wake
 		}
-		r := &receiver{Platform: one.p}
+		r := &receiver{platform: one.p}
 		r.saveMarks(t.Context())
 		r.takeOver(t.Context())
 		if since, _ := one.p.progress.Gap(); since.IsZero() || len(one.p.progress.Wake) != map[bool]int{true: 1}[one == leader] {

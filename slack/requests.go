@@ -14,9 +14,9 @@ import (
 // Events serves the request URLs of the app. It rejects requests that are not signed with the
 // signing secret, and answers 200 only once a message is accepted, or if it does not decode. While Run is
 // not active it answers 503, and Slack tries again.
-func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
+func (p *platform) Events() http.Handler { return http.HandlerFunc(p.serveRequest) }
 
-func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
+func (p *platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 	if isCertificateCheck(req) {
 		return
 	}
@@ -25,7 +25,7 @@ func (p *Platform) serveRequest(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
 		return
 	}
-	body, ok := p.verifier.ReadBody(w, req)
+	body, ok := p.verifier.readBody(w, req)
 	if !ok {
 		return
 	}

@@ -30,7 +30,7 @@ func posted(t *testing.T) *fixture {
 	cfg := quick()
 	cfg.EventsURL = app.URL
 	cfg.RetryDelays = slices.Repeat([]time.Duration{20 * time.Millisecond}, 100) // until it runs
-	f := setup(t, cfg, func(c *Config) { c.AppToken, c.SigningSecret = "", emulator.DefaultSigningSecret })
+	f := setup(t, cfg, func(c *config) { c.AppToken, c.SigningSecret = "", emulator.DefaultSigningSecret })
 	handler = f.p.Events()
 	return f
 }
@@ -199,7 +199,7 @@ func TestForms(t *testing.T) {
 func TestUnsignedRequestsAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		p, err := New(Config{Settings: Settings{BotToken: "xoxb-1", SigningSecret: "secret"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		p, err := newPlatform(config{Settings: Settings{BotToken: "xoxb-1", SigningSecret: "secret"}, logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestUnsignedRequestsAreLoggedRarely(t *testing.T) {
 //
 // Attack 16: Unsigned requests write few lines of log.
 func TestNothingIsTakenWithoutASecret(t *testing.T) {
-	f := setup(t, quick(), func(c *Config) { c.SigningSecret = "" })
+	f := setup(t, quick(), func(c *config) { c.SigningSecret = "" })
 	body := `{"type":"url_verification","challenge":"c-1"}`
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	sum := hmac.New(sha256.New, nil)

@@ -36,7 +36,7 @@ const updateMessage = "chat.update"
 // Send sends one part. If Slack refuses blocks that the part can do without, or its formatting, Send
 // leaves them out at once. If the bot is not in the channel of a slash command, it responds to the
 // command instead. It retries nothing else.
-func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
+func (p *platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) 
 
 // sendWithFallback posts a part. It posts plain text if the formatting is refused, and responds to a
 // command if post is refused with one of the codes in outside: the bot or the user is not in the channel.
-func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
+func sendWithFallback(ctx context.Context, p *platform, to chats.Address, part chats.Part, post func(plain bool) (string, error), outside ...string) (string, error) {
 	for plain := part.Text == ""; ; plain = true {
 		ts, err := post(plain)
 		switch {
@@ -73,7 +73,7 @@ func sendWithFallback(ctx context.Context, p *Platform, to chats.Address, part c
 }
 
 func checkAddress(to chats.Address) error {
-	if to.Chat.Platform == Name && to.Chat.ID != "" {
+	if to.Chat.Platform == platformName && to.Chat.ID != "" {
 		return nil
 	}
 	return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("slack: %s is not one of slack's chats", to.Chat)}
@@ -98,7 +98,7 @@ func options(s *surface.Surface, to chats.Address, part chats.Part, plain bool) 
 	return messageOptions, extras, nil
 }
 
-func (p *Platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
+func (p *platform) post(ctx context.Context, to chats.Address, part chats.Part, plain bool) (string, error) {
 	options, extras, err := options(p.surface, to, part, plain)
 	if err != nil {
 		return "", err
@@ -135,7 +135,7 @@ func partText(part chats.Part, plain bool) string {
 }
 
 // sendError returns the outcome of a failed send.
-func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
+func (p *platform) sendError(to chats.Address, err error) *chats.SendError {
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
 	if !errors.As(err, &ce) {
@@ -218,7 +218,7 @@ type response struct {
 
 // respond responds to a command or a press, ephemerally for its user, if there is a matching
 // invitation. It creates the message with the id, or replaces it.
-func (p *Platform) respond(ctx context.Context, channel string, fits func(shared.Invitation) bool, id string, part chats.Part, replace bool) (found bool, err error) {
+func (p *platform) respond(ctx context.Context, channel string, fits func(shared.Invitation) bool, id string, part chats.Part, replace bool) (found bool, err error) {
 	address, left, err := p.invitations.Take(ctx, channel, fits)
 	switch {
 	case err != nil:

@@ -107,7 +107,7 @@ func TestOutcomesOfSends(t *testing.T) {
 }
 
 func TestSendWithoutSlack(t *testing.T) {
-	f := setup(t, quick(), func(c *Config) { c.APIURL = "http://127.0.0.1:1" })
+	f := setup(t, quick(), func(c *config) { c.APIURL = "http://127.0.0.1:1" })
 	_, err := f.send(chatOf(f.dm, ""), chats.Part{Text: "x"})
 	var failure *chats.SendError
 	if !errors.As(err, &failure) || failure.Outcome != chats.Later {
@@ -117,7 +117,7 @@ func TestSendWithoutSlack(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	f := setup(t, quick(), nil)
-	for _, chat := range []chats.Chat{{}, {Platform: "telegram", ID: "1"}, {Platform: Name}} {
+	for _, chat := range []chats.Chat{{}, {Platform: "telegram", ID: "1"}, {Platform: platformName}} {
 		_, err := f.send(chat, chats.Part{Text: "x"})
 		var failure *chats.SendError
 		if !errors.As(err, &failure) || failure.Outcome != chats.Refused {
@@ -248,7 +248,7 @@ func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestAnswersThatDoNotReachTheResponseURLAreSentLater(t *testing.T) {
 	over := &refusing{takes: shared.MaxResponses + 1}
 	t.Cleanup(over.CloseIdleConnections)
-	f := setup(t, quick(), func(c *Config) { c.HTTPClient = &http.Client{Transport: over} })
+	f := setup(t, quick(), func(c *config) { c.httpClient = &http.Client{Transport: over} })
 	to := f.commandWithoutTheBot()
 	for range over.takes {
 		var failure *chats.SendError
@@ -395,7 +395,7 @@ func TestAdmins(t *testing.T) {
 }
 
 func TestNamesDoNotHoldMessagesUp(t *testing.T) {
-	f := start(t, quick(), func(c *Config) { c.CallTimeout = 500 * time.Millisecond })
+	f := start(t, quick(), func(c *config) { c.callTimeout = 500 * time.Millisecond })
 	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.Hang})
 	f.say(f.dm, "ask <@U7>", nil)
 	if got := f.in.wait(t, 1)[0]; got.UserName != f.user || got.Text != "ask @U7" {

@@ -21,9 +21,9 @@ type Settings struct {
 	// AppToken is the app-level token, xapp-…, for Socket Mode.
 	AppToken redact.Secret `yaml:"app_token" env:"SLACK_APP_TOKEN"`
 	// SigningSecret proves that requests come from Slack. If it is set, events come to
-	// [Platform.Events] and no socket is opened.
+	// [platform.Events] and no socket is opened.
 	SigningSecret redact.Secret `yaml:"signing_secret" env:"SLACK_SIGNING_SECRET"`
-	// APIURL is the base address of the Web API. Empty means [DefaultAPIURL].
+	// APIURL is the base address of the Web API. Empty means [defaultAPIURL].
 	APIURL string `yaml:"api_url" env:"SLACK_API_URL"`
 	// Channels are the ids of the channels that the bot works in, such as C0123ABCD. None means every
 	// channel it is invited to; direct messages always work.
@@ -42,7 +42,7 @@ func (s *Settings) Share(leads func() bool) { s.isLeader = leads }
 func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 
 // Default sets the defaults.
-func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
+func (s *Settings) Default() { s.APIURL = defaultAPIURL }
 
 // Missing returns what to set so that the bot serves Slack; empty if the bot token is set.
 func (s *Settings) Missing() string {
@@ -63,30 +63,30 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-// Open returns the platform. It keeps its state in kv; see [Config].
+// Open returns the platform. It keeps its state in kv; see [config].
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
-	return New(Config{Settings: *s, KV: kv, Logger: log})
+	return newPlatform(config{Settings: *s, kv: kv, logger: log})
 }
 
 // Doctor asks Slack for the identity of the bot, and compares its scopes with the manifest.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
-	app, err := Check(ctx, Config{Settings: *s})
+	app, err := check(ctx, config{Settings: *s})
 	if err != nil {
 		return doctor.Fail("%v", err)
 	}
 	var lacks []string
-	for _, lack := range app.MissingScopes {
-		if lack.Scope != agentScope {
-			lacks = append(lacks, fmt.Sprintf("%s (%s)", lack.Scope, lack.Consequence))
+	for _, lack := range app.missingScopes {
+		if lack.scope != agentScope {
+			lacks = append(lacks, fmt.Sprintf("%s (%s)", lack.scope, lack.consequence))
 		}
 	}
 	switch {
 	case len(lacks) > 0:
-		return doctor.Fail("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.Name, app.Team, strings.Join(lacks, ", "))
-	case len(app.MissingScopes) > 0:
-		return doctor.Warn("@%s in %s has no agent view: %s. Switch it on under Agent in the settings of the app, then install it again", app.Name, app.Team, consequences[agentScope])
+		return doctor.Fail("@%s in %s lacks %s: add them under OAuth & Permissions of the app, then install it again", app.name, app.team, strings.Join(lacks, ", "))
+	case len(app.missingScopes) > 0:
+		return doctor.Warn("@%s in %s has no agent view: %s. Switch it on under Agent in the settings of the app, then install it again", app.name, app.team, consequences[agentScope])
 	}
-	return doctor.OK("@%s in %s, with all scopes of the manifest", app.Name, app.Team)
+	return doctor.OK("@%s in %s, with all scopes of the manifest", app.name, app.team)
 }
 
 // Questions returns questions for the tokens of an app that uses Socket Mode.
@@ -98,18 +98,18 @@ func (s *Settings) Questions() []doctor.Question {
 		Check: func(ctx context.Context, token string) (string, error) {
 			alone := *s
 			alone.BotToken, alone.AppToken, alone.SigningSecret = redact.Secret(token), "", "not needed to ask who the bot is"
-			app, err := Check(ctx, Config{Settings: alone})
+			app, err := check(ctx, config{Settings: alone})
 			if err == nil {
 				s.BotToken = alone.BotToken
 			}
-			return "This is @" + app.Name + " in " + app.Team + ".", err
+			return "This is @" + app.name + " in " + app.team + ".", err
 		},
 	}, {
 		Explanation: "Under Basic Information, App-Level Tokens, make a token with the scope connections:write.",
 		Prompt:      "Slack app token (xapp-…)", Key: "app_token",
 		Check: func(ctx context.Context, token string) (string, error) {
 			s.AppToken = redact.Secret(token)
-			_, err := Check(ctx, Config{Settings: *s})
+			_, err := check(ctx, config{Settings: *s})
 			return "Slack opens a connection for it.", err
 		},
 	}}

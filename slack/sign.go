@@ -19,7 +19,7 @@ const (
 
 // Acknowledge implements [chats.Acknowledger]. While messages to the channel, or reactions anywhere, wait
 // because of Slack's rate limits, it sends nothing and returns an error with [chats.Later].
-func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
+func (p *platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
 	method, change, done := addReaction, (*slack.Client).AddReactionContext, "already_reacted"
 	if !on {
 		method, change, done = removeReaction, (*slack.Client).RemoveReactionContext, "no_reaction"

@@ -32,11 +32,11 @@ func newRequestVerifier(secret string, log *slog.Logger) *requestVerifier {
 	return &requestVerifier{secret: secret, log: log, logLimit: rate.Sometimes{Interval: refusedInterval}}
 }
 
-// Enabled reports whether there is a signing secret.
-func (s *requestVerifier) Enabled() bool { return s.secret != "" }
+// enabled reports whether there is a signing secret.
+func (s *requestVerifier) enabled() bool { return s.secret != "" }
 
-// ReadBody returns the body of a signed request. It rejects any other request.
-func (s *requestVerifier) ReadBody(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
+// readBody returns the body of a signed request. It rejects any other request.
+func (s *requestVerifier) readBody(w http.ResponseWriter, req *http.Request) ([]byte, bool) {
 	verifier, err := s.newVerifier(req.Header)
 	if err != nil {
 		s.reject(w, err) // rejected before its body is read

@@ -19,42 +19,42 @@ import (
 	"oneclaw/storage"
 )
 
-// Name is the Chat.Platform of Slack's chats.
-const Name = "slack"
+// platformName is the Chat.Platform of Slack's chats.
+const platformName = "slack"
 
-// Defaults of [Config].
+// Defaults of [config].
 const (
-	DefaultAPIURL      = "https://slack.com/api/"
-	DefaultPingTimeout = 30 * time.Second
-	DefaultCallTimeout = 30 * time.Second
+	defaultAPIURL      = "https://slack.com/api/"
+	defaultPingTimeout = 30 * time.Second
+	defaultCallTimeout = 30 * time.Second
 )
 
-// Config configures a [Platform].
-type Config struct {
+// config configures a [platform].
+type config struct {
 	Settings
 
-	// KV stores up to which time messages have arrived, so that missed messages are fetched after a
+	// kv stores up to which time messages have arrived, so that missed messages are fetched after a
 	// restart, and the rest of the state that package shared describes. Nil means that nothing is stored.
 	// See [Settings.Share] for several processes with one store.
-	KV storage.KV
-	// HTTPClient sends the requests. Only downloads follow redirects, within Slack. Nil means a client
-	// that only this Platform uses; Run closes its idle connections at the end.
-	HTTPClient *http.Client
-	// Logger logs for the operator. Nil means no log.
-	Logger *slog.Logger
-	// PingTimeout is how long a socket may be silent before it counts as dead. 0 means
-	// [DefaultPingTimeout].
-	PingTimeout time.Duration
-	// CallTimeout bounds every call of the Web API, except that an upload has at least 5 minutes. 0 means
-	// [DefaultCallTimeout].
-	CallTimeout time.Duration
+	kv storage.KV
+	// httpClient sends the requests. Only downloads follow redirects, within Slack. Nil means a client
+	// that only this platform uses; Run closes its idle connections at the end.
+	httpClient *http.Client
+	// logger logs for the operator. Nil means no log.
+	logger *slog.Logger
+	// pingTimeout is how long a socket may be silent before it counts as dead. 0 means
+	// [defaultPingTimeout].
+	pingTimeout time.Duration
+	// callTimeout bounds every call of the Web API, except that an upload has at least 5 minutes. 0 means
+	// [defaultCallTimeout].
+	callTimeout time.Duration
 }
 
 const maxCached = 4096
 
-// Platform connects to Slack. Its methods may be called concurrently, but only one Run at a time. Its
+// platform connects to Slack. Its methods may be called concurrently, but only one Run at a time. Its
 // only goroutines are those of Run, which waits for them.
-type Platform struct {
+type platform struct {
 	*previews
 	api         *client
 	log         *slog.Logger
@@ -83,27 +83,27 @@ type Platform struct {
 }
 
 var (
-	_ chats.Editor          = (*Platform)(nil)
-	_ chats.Previewer       = (*Platform)(nil)
-	_ chats.TypingIndicator = (*Platform)(nil)
-	_ chats.Acknowledger    = (*Platform)(nil)
-	_ chats.WaitIndicator   = (*Platform)(nil)
-	_ chats.EphemeralSender = (*Platform)(nil)
-	_ chats.FileFetcher     = (*Platform)(nil)
-	_ chats.FileEditor      = (*Platform)(nil)
-	_ chats.ThreadReader    = (*Platform)(nil)
-	_ chats.UserNamer       = (*Platform)(nil)
-	_ chats.FileSender      = (*Platform)(nil)
-	_ chats.VoiceSender     = (*Platform)(nil)
-	_ chats.AdminChecker    = (*Platform)(nil)
-	_ chats.HealthReporter  = (*Platform)(nil)
-	_ chats.Pinger          = (*Platform)(nil)
-	_ chats.CommandPrefixer = (*Platform)(nil)
-	_ chats.UserIDChecker   = (*Platform)(nil)
+	_ chats.Editor          = (*platform)(nil)
+	_ chats.Previewer       = (*platform)(nil)
+	_ chats.TypingIndicator = (*platform)(nil)
+	_ chats.Acknowledger    = (*platform)(nil)
+	_ chats.WaitIndicator   = (*platform)(nil)
+	_ chats.EphemeralSender = (*platform)(nil)
+	_ chats.FileFetcher     = (*platform)(nil)
+	_ chats.FileEditor      = (*platform)(nil)
+	_ chats.ThreadReader    = (*platform)(nil)
+	_ chats.UserNamer       = (*platform)(nil)
+	_ chats.FileSender      = (*platform)(nil)
+	_ chats.VoiceSender     = (*platform)(nil)
+	_ chats.AdminChecker    = (*platform)(nil)
+	_ chats.HealthReporter  = (*platform)(nil)
+	_ chats.Pinger          = (*platform)(nil)
+	_ chats.CommandPrefixer = (*platform)(nil)
+	_ chats.UserIDChecker   = (*platform)(nil)
 )
 
-// New checks the configuration. It sends nothing.
-func New(cfg Config) (*Platform, error) {
+// newPlatform checks the configuration. It sends nothing.
+func newPlatform(cfg config) (*platform, error) {
 	bot, app := strings.TrimSpace(string(cfg.BotToken)), strings.TrimSpace(string(cfg.AppToken))
 	secret := strings.TrimSpace(string(cfg.SigningSecret))
 	switch {
@@ -113,21 +113,21 @@ func New(cfg Config) (*Platform, error) {
 		return nil, errors.New("slack: set SLACK_APP_TOKEN (xapp-…) for Socket Mode, or SLACK_SIGNING_SECRET for HTTP events")
 	case secret == "" && !strings.HasPrefix(app, "xapp-"):
 		return nil, errors.New("slack: SLACK_APP_TOKEN is not an app-level token: want xapp-…, from Basic Information of the app")
-	case cfg.PingTimeout < 0 || cfg.CallTimeout < 0:
+	case cfg.pingTimeout < 0 || cfg.callTimeout < 0:
 		return nil, errors.New("slack: a time to wait must not be negative")
 	}
-	base, err := url.Parse(strings.TrimRight(cmp.Or(cfg.APIURL, DefaultAPIURL), "/") + "/")
+	base, err := url.Parse(strings.TrimRight(cmp.Or(cfg.APIURL, defaultAPIURL), "/") + "/")
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, errors.New("slack: SLACK_API_URL is no address: want one such as " + DefaultAPIURL)
+		return nil, errors.New("slack: SLACK_API_URL is no address: want one such as " + defaultAPIURL)
 	}
 	channels, err := checkChannels(cfg.Channels)
 	if err != nil {
 		return nil, err
 	}
-	p := &Platform{
+	p := &platform{
 		channels:    channels,
-		api:         newClient(bot, app, secret, base, cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
-		log:         cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		api:         newClient(bot, app, secret, base, cfg.httpClient, cmp.Or(cfg.callTimeout, defaultCallTimeout)),
+		log:         cmp.Or(cfg.logger, slog.New(slog.DiscardHandler)),
 		isLeader:    cfg.isLeader,
 		people:      cache.New[string, person](maxCached),
 		places:      cache.New[string, namedPlace](maxCached),
@@ -136,9 +136,9 @@ func New(cfg Config) (*Platform, error) {
 		mentions:    cache.New[string, bool](maxCached),
 		views:       cache.New[string, appContext](maxCached),
 		shownViews:  cache.New[chats.Chat, string](maxCached),
-		pingTimeout: cmp.Or(cfg.PingTimeout, DefaultPingTimeout),
+		pingTimeout: cmp.Or(cfg.pingTimeout, defaultPingTimeout),
 	}
-	if p.invitations, err = shared.NewInvitations(cfg.KV, bot, &p.api.clock); err != nil {
+	if p.invitations, err = shared.NewInvitations(cfg.kv, bot, &p.api.clock); err != nil {
 		return nil, err
 	}
 	p.previews = &previews{platform: p, limiter: retry.NewOptionalLimiter(previewRate, previewBurst)}
@@ -148,22 +148,22 @@ func New(cfg Config) (*Platform, error) {
 		Busy:         func(method string) bool { return p.api.pacer.Busy(apiCall{method: method}.key()) },
 	})
 	p.statuses = surface.NewStatuses()
-	p.progress = shared.NewProgress(cfg.KV, &p.api.clock)
+	p.progress = shared.NewProgress(cfg.kv, &p.api.clock)
 	p.verifier = newRequestVerifier(secret, p.log)
 	p.api.SetTap(cfg.tap)
 	return p, nil
 }
 
-// Name returns [Name].
-func (p *Platform) Name() string { return Name }
+// Name returns [platformName].
+func (p *platform) Name() string { return platformName }
 
 // RepliesInThreads implements [chats.ThreadReplier].
-func (p *Platform) RepliesInThreads() {}
+func (p *platform) RepliesInThreads() {}
 
 // EditsFiles implements [chats.FileEditor]: people can remove a file from a message, and the event of a mention
 // may lack the files of its message.
-func (p *Platform) EditsFiles() {}
+func (p *platform) EditsFiles() {}
 
 // CommandPrefix implements [chats.CommandPrefixer]: Slack does not deliver texts that begin with a
 // slash, and rejects unknown commands.
-func (p *Platform) CommandPrefix() string { return "!" }
+func (p *platform) CommandPrefix() string { return "!" }

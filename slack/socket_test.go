@@ -105,7 +105,7 @@ func TestReconnectsWhenCutOff(t *testing.T) {
 // D15: Slack's socket is connected again.
 func TestNoticesDeadSockets(t *testing.T) {
 	t.Parallel()
-	f := start(t, quick(), func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
+	f := start(t, quick(), func(c *config) { c.pingTimeout = 300 * time.Millisecond })
 	f.Freeze()
 	sent := f.say(f.dm, "anybody?", nil)
 	f.acked(sent)
@@ -120,7 +120,7 @@ func TestNoticesDeadSockets(t *testing.T) {
 // C03.
 func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 	t.Parallel()
-	f := start(t, quick(), func(c *Config) { c.PingTimeout = 300 * time.Millisecond })
+	f := start(t, quick(), func(c *config) { c.pingTimeout = 300 * time.Millisecond })
 	for i := range 5 { // each quick end makes the next wait longer
 		opened := 0
 		f.View(func(s emulator.State) { opened = s.OpenedSockets() })
@@ -144,7 +144,7 @@ func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 // C03.
 func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 	t.Parallel()
-	f := setup(t, quick(), func(c *Config) { c.PingTimeout = 200 * time.Millisecond })
+	f := setup(t, quick(), func(c *config) { c.pingTimeout = 200 * time.Millisecond })
 	silent, err := f.Inject(emulator.Fault{Method: "hello", Effect: emulator.Hang})
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 // C03.
 func TestHealthSaysWhy(t *testing.T) {
 	t.Parallel()
-	f := start(t, quick(), func(c *Config) { c.PingTimeout = time.Second })
+	f := start(t, quick(), func(c *config) { c.pingTimeout = time.Second })
 	f.acked(f.say(f.dm, "x", nil))
 	f.inject(emulator.Fault{Method: "apps.connections.open", Effect: emulator.Refuse, Error: "internal_error"})
 	before := 0
@@ -237,11 +237,11 @@ func TestRunRefusesWrongTokens(t *testing.T) {
 	tests := []struct {
 		name   string
 		cfg    emulator.Config
-		change func(*Config)
+		change func(*config)
 		want   string
 	}{
-		{"bot token", emulator.Config{}, func(c *Config) { c.BotToken = "xoxb-wrong-1234567890" }, "SLACK_BOT_TOKEN"},
-		{"app token", emulator.Config{}, func(c *Config) { c.AppToken = "xapp-wrong-1234567890" }, "SLACK_APP_TOKEN"},
+		{"bot token", emulator.Config{}, func(c *config) { c.BotToken = "xoxb-wrong-1234567890" }, "SLACK_BOT_TOKEN"},
+		{"app token", emulator.Config{}, func(c *config) { c.AppToken = "xapp-wrong-1234567890" }, "SLACK_APP_TOKEN"},
 		{"app token without scope", emulator.Config{AppScopes: []string{"authorizations:read"}}, nil, "connections:write"},
 		{"bot token without scope", emulator.Config{Scopes: []string{"users:read"}}, nil, "chat:write"},
 		{"installed for an organization", emulator.Config{Organization: "E0ORG"}, nil, "install it in one workspace instead"},

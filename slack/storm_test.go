@@ -20,7 +20,7 @@ func TestAStormLosesNothing(t *testing.T) {
 	const rounds = 3
 	cfg := quick()
 	cfg.Seed, cfg.AckTimeout = 1, time.Second
-	f := setup(t, cfg, func(c *Config) { c.PingTimeout = time.Second })
+	f := setup(t, cfg, func(c *config) { c.pingTimeout = time.Second })
 	f.bridged(echo{})
 	for _, fault := range []emulator.Fault{
 		{Method: postMessage, Probability: 0.3, Times: 1, Effect: emulator.TooManyRequests, RetryAfter: 1},

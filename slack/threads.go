@@ -37,7 +37,7 @@ type thread struct {
 
 // join records that the bot participates in a thread. If there are other processes, it also stores that
 // before it returns, because the next message there may reach one of them.
-func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
+func (p *platform) join(ctx context.Context, chat chats.Chat, opener string) {
 	if chat.Thread == "" {
 		return
 	}
@@ -57,7 +57,7 @@ func (p *Platform) join(ctx context.Context, chat chats.Chat, opener string) {
 
 // knownThread returns a thread without asking Slack: from this process, or from another process of the
 // bot, which may have answered there since.
-func (p *Platform) knownThread(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
+func (p *platform) knownThread(ctx context.Context, chat chats.Chat) (known thread, ok bool) {
 	known, ok = p.threads.Get(chat)
 	if p.isLeader == nil || known.joined || chat.Thread == "" {
 		return known, ok
@@ -76,7 +76,7 @@ func (p *Platform) knownThread(ctx context.Context, chat chats.Chat) (known thre
 
 // lookUpThread looks up a thread. If Slack permanently refuses, the bot does not participate. An error
 // means that a retry may succeed.
-func (p *Platform) lookUpThread(ctx context.Context, me identity, chat chats.Chat) (thread, error) {
+func (p *platform) lookUpThread(ctx context.Context, me identity, chat chats.Chat) (thread, error) {
 	if known, ok := p.knownThread(ctx, chat); ok && (known.lookedUp || known.opener != "") {
 		return known, nil
 	}
@@ -143,7 +143,7 @@ func isTransient(ce *callError) bool {
 }
 
 // Shown returns the text of a message as Slack stores it.
-func (p *Platform) Shown(ctx context.Context, chat chats.Chat, id string) (string, error) {
+func (p *platform) Shown(ctx context.Context, chat chats.Chat, id string) (string, error) {
 	page, err := p.api.readMessages(ctx, &messageQuery{channel: chat.ID, thread: id, limit: 1})
 	if err == nil && len(page) == 0 {
 		err = errors.New("slack: the message is not there")

@@ -19,14 +19,14 @@ func TestTrialClockOfAnotherTimeThanSlacksMissesNothing(t *testing.T) {
 			cfg := deaf()
 			cfg.Now = func() time.Time { return time.Now().Add(off) }
 			kept := &notes{}
-			f := start(t, cfg, func(c *Config) { c.KV = kept })
+			f := start(t, cfg, func(c *config) { c.kv = kept })
 			f.acked(f.say(f.dm, "before", nil))
 			f.stop()
 			hear := f.lose()
 			f.say(f.dm, "while it was down", nil)
-			p, err := New(Config{
-				Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
-				Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+			p, err := newPlatform(config{
+				Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, httpClient: f.client, kv: kept,
+				logger: slog.New(slog.NewTextHandler(f.log, nil)),
 			})
 			if err != nil {
 				t.Fatal(err)

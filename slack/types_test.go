@@ -25,7 +25,7 @@ func TestCallsFitTheTypesOfSlacksLibrary(t *testing.T) {
 	dir := typesDir(t)
 	over := &recorder{}
 	t.Cleanup(over.base.CloseIdleConnections)
-	f := setup(t, quick(), func(c *Config) { c.HTTPClient = &http.Client{Transport: over} })
+	f := setup(t, quick(), func(c *config) { c.httpClient = &http.Client{Transport: over} })
 	if err := f.Install(manifest.YAML()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const (
 
 // SetTyping shows in a thread that the bot is working, or clears that status. While messages to the
 // channel wait because of Slack's rate limits, it shows nothing.
-func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
+func (p *platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if to.Chat.Thread == "" {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 	return p.setStatus(ctx, to.Chat, thinking)
 }
 
-func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string) error {
+func (p *platform) setStatus(ctx context.Context, chat chats.Chat, status string) error {
 	err := p.api.call(ctx, setStatus, func(ctx context.Context, api *slack.Client) error {
 		return api.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{
 			ChannelID: chat.ID, ThreadTS: chat.Thread, Status: status,
@@ -62,7 +62,7 @@ func (p *Platform) setStatus(ctx context.Context, chat chats.Chat, status string
 }
 
 // clearStatuses clears all shown statuses, or only the stale ones.
-func (p *Platform) clearStatuses(ctx context.Context, onlyStale bool) {
+func (p *platform) clearStatuses(ctx context.Context, onlyStale bool) {
 	for _, chat := range p.statuses.List(onlyStale) {
 		if err := p.SetTyping(ctx, chats.Address{Chat: chat}, false); err != nil {
 			p.log.Warn("status not cleared", "chat", chat.String(), "err", err)

@@ -74,7 +74,7 @@ func TestNoStatusOutlivesItsTurn(t *testing.T) {
 // C12.
 func TestStatusesOfAKilledProcessAreCleared(t *testing.T) {
 	kept := &notes{}
-	f := start(t, quick(), func(c *Config) { c.KV = kept })
+	f := start(t, quick(), func(c *config) { c.kv = kept })
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
 	f.acked(root)
 	f.stop()
@@ -82,9 +82,9 @@ func TestStatusesOfAKilledProcessAreCleared(t *testing.T) {
 	if err := f.p.SetTyping(t.Context(), chats.Address{Chat: chatOf(f.channel, root.TS)}, true); err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{
-		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, HTTPClient: f.client, KV: kept,
-		Logger: slog.New(slog.NewTextHandler(f.log, nil)),
+	p, err := newPlatform(config{
+		Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}, httpClient: f.client, kv: kept,
+		logger: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -27,11 +27,11 @@ const uploadTimeout = 5 * time.Minute
 const uploadMethod = "upload"
 
 // MaxFile returns the size limit of a file, in bytes.
-func (p *Platform) MaxFile() int64 { return maxUpload }
+func (p *platform) MaxFile() int64 { return maxUpload }
 
 // SendFile uploads a file and then shares it in the chat; until then users do not see it. It returns
 // the id of the file, as Slack does not return that of the message.
-func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
+func (p *platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := checkAddress(to); err != nil {
 		return "", err
 	}
@@ -56,14 +56,14 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 }
 
 // VoiceFormat returns MP3, which all of Slack's apps play.
-func (p *Platform) VoiceFormat() string { return chats.VoiceMP3 }
+func (p *platform) VoiceFormat() string { return chats.VoiceMP3 }
 
 // SendVoice sends a recording as an audio file.
-func (p *Platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
+func (p *platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	return p.SendFile(ctx, to, f)
 }
 
-func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
+func (p *platform) upload(ctx context.Context, f chats.OutFile) (string, error) {
 	place, err := callWithResult(ctx, p.api, "files.getUploadURLExternal", func(ctx context.Context, api *slack.Client) (*slack.GetUploadURLExternalResponse, error) {
 		place, err := api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: f.Name, FileSize: int(f.Size)})
 		if err == nil && (place.FileID == "" || place.UploadURL == "") {
@@ -86,7 +86,7 @@ func (p *Platform) upload(ctx context.Context, f chats.OutFile) (string, error) 
 	return place.FileID, err
 }
 
-func (p *Platform) shareFile(ctx context.Context, to chats.Address, id string, f chats.OutFile) error {
+func (p *platform) shareFile(ctx context.Context, to chats.Address, id string, f chats.OutFile) error {
 	params := slack.CompleteUploadExternalParameters{
 		Files: []slack.FileSummary{{ID: id, Title: f.Name}}, Channel: to.Chat.ID,
 		ThreadTimestamp: to.Chat.Thread, InitialComment: initialComment(f),

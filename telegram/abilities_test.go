@@ -97,7 +97,7 @@ func TestIsAdmin(t *testing.T) {
 		}
 	})
 	s.inject(t, emulator.Fault{Method: "getChatMember", Effect: emulator.ServerError})
-	if got, err := s.p.IsAdmin(t.Context(), chats.Chat{Platform: Name, ID: "-100999"}, id(bob)); err == nil || got {
+	if got, err := s.p.IsAdmin(t.Context(), chats.Chat{Platform: platformName, ID: "-100999"}, id(bob)); err == nil || got {
 		t.Errorf("IsAdmin without an answer = %v, %v", got, err)
 	}
 }

@@ -20,7 +20,7 @@ const (
 
 // IsAdmin reports whether the user owns or administers the group. In a private chat no user does. A
 // sender in the name of the group itself is an anonymous administrator.
-func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (bool, error) {
+func (p *platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (bool, error) {
 	if err := checkAddress(chats.Address{Chat: chat}); err != nil {
 		return false, err
 	}
@@ -53,6 +53,6 @@ func (p *Platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (b
 
 // IsChat implements [chats.ChatSender]: anonymous administrators write in the name of their group, and anyone may in
 // that of a channel of theirs.
-func (p *Platform) IsChat(user string) bool { return strings.HasPrefix(user, "-") }
+func (p *platform) IsChat(user string) bool { return strings.HasPrefix(user, "-") }
 
 type adminKey struct{ chat, user string }

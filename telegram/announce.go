@@ -32,7 +32,7 @@ type botCommand struct {
 // ListCommands shows the commands in Telegram's menu, and to administrators, in their chats with the
 // bot, also those for administrators. From now on these commands need no bot name after them in groups,
 // even if the menu cannot be changed.
-func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInfo, admins []string) error {
+func (p *platform) ListCommands(ctx context.Context, commands []chats.CommandInfo, admins []string) error {
 	names := map[string]bool{}
 	all, open := make([]botCommand, 0, len(commands)), make([]botCommand, 0, len(commands))
 	for _, c := range commands {
@@ -66,7 +66,7 @@ func (p *Platform) ListCommands(ctx context.Context, commands []chats.CommandInf
 }
 
 // setMenu shows a list of commands in a scope, unless it is already shown there.
-func (p *Platform) setMenu(ctx context.Context, list []botCommand, scope map[string]any) error {
+func (p *platform) setMenu(ctx context.Context, list []botCommand, scope map[string]any) error {
 	where := tgbotapi.Params{}
 	if scope != nil {
 		text, err := json.Marshal(scope)

@@ -73,7 +73,7 @@ func keyboard(rows [][]chats.Button) string {
 
 // Edit replaces the text and the buttons of a message by the bot. Telegram refuses an edit that changes
 // nothing, which counts as success. If Telegram refuses the HTML, the message gets the plain text.
-func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+func (p *platform) Edit(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	w := ephemeralPattern.FindStringSubmatch(id)
 	if n, err := strconv.ParseInt(id, 10, 64); w == nil && (err != nil || n <= 0) {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: edit: %q is no id of a message", id)}
@@ -107,7 +107,7 @@ func (p *Platform) Edit(ctx context.Context, to chats.Address, id string, part c
 
 // AnswerPress confirms the press on the user's screen, and shows the user a text. It returns nil for a
 // press that Telegram has forgotten, as it does within minutes: nothing is left to confirm.
-func (p *Platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
+func (p *platform) AnswerPress(ctx context.Context, press chats.Message, text string) error {
 	if markdown.UTF16Len(text) > maxToast {
 		text = text[:prefixLen(text, maxToast-1)] + "…"
 	}

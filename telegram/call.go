@@ -40,7 +40,7 @@ func newClient(token, base string, given *http.Client, timeout time.Duration) *c
 		token:    token,
 		endpoint: strings.ReplaceAll(base, "%", "%%") + "/bot%s/%s",
 		fileURL:  base + "/file/bot" + token + "/",
-		official: base == DefaultAPIURL,
+		official: base == defaultAPIURL,
 		timeout:  timeout,
 	}
 	c.Caller = retry.NewCaller(given, c.redact)

@@ -28,7 +28,7 @@ func TestFaultsAtEveryRequest(t *testing.T) {
 				const each = 25
 				s := flooded(t, nil)
 				s.faultsEverywhere(t, seed)
-				p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}})
+				p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: inMemory(s)}})
 				if err != nil {
 					t.Fatal(err)
 				}

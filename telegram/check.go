@@ -6,38 +6,38 @@ import (
 	"fmt"
 )
 
-// Bot describes the bot of a token.
-type Bot struct {
-	// Username is the name of the bot, without an @.
-	Username string
-	// WebhookURL is the address of the current webhook; empty if there is none.
-	WebhookURL string
-	// PostError is why Telegram's last post failed, if updates are waiting.
-	PostError string
-	// PrivacyMode is set if, in groups, the bot only receives messages that address it.
-	PrivacyMode bool
+// bot describes the bot of a token.
+type bot struct {
+	// username is the name of the bot, without an @.
+	username string
+	// webhookURL is the address of the current webhook; empty if there is none.
+	webhookURL string
+	// postError is why Telegram's last post failed, if updates are waiting.
+	postError string
+	// privacyMode is set if, in groups, the bot only receives messages that address it.
+	privacyMode bool
 }
 
-// StartLink returns the address of a page on which one press sends the bot /start with this word.
-func (b Bot) StartLink(word string) string { return "https://t.me/" + b.Username + "?start=" + word }
+// startLink returns the address of a page on which one press sends the bot /start with this word.
+func (b bot) startLink(word string) string { return "https://t.me/" + b.username + "?start=" + word }
 
-// Check asks Telegram once for the identity and the webhook of the bot. Its errors tell the operator what
+// check asks Telegram once for the identity and the webhook of the bot. Its errors tell the operator what
 // to do.
-func Check(ctx context.Context, cfg Config) (Bot, error) {
-	p, err := New(cfg)
+func check(ctx context.Context, cfg config) (bot, error) {
+	p, err := newPlatform(cfg)
 	if err != nil {
-		return Bot{}, err
+		return bot{}, err
 	}
 	defer p.api.Close()
 	self, err := p.api.whoAmI(ctx)
 	if err != nil {
-		return Bot{}, err
+		return bot{}, err
 	}
 	hook, err := p.api.getWebhook(ctx)
 	if err != nil {
-		return Bot{}, fmt.Errorf("telegram: get the webhook: %w", err)
+		return bot{}, fmt.Errorf("telegram: get the webhook: %w", err)
 	}
-	return Bot{Username: self.Username, WebhookURL: hook.URL, PostError: hook.postError(), PrivacyMode: !self.ReadsAll}, nil
+	return bot{username: self.Username, webhookURL: hook.URL, postError: hook.postError(), privacyMode: !self.ReadsAll}, nil
 }
 
 // whoAmI asks Telegram for the identity of the bot. The text of an error tells the operator what to do.

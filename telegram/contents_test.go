@@ -180,7 +180,7 @@ func TestWhatCameThroughAnInlineBotIsQuoted(t *testing.T) {
 
 // Neither a group nor an account of Telegram's own can be let in as a person (C11).
 func TestServiceAccountsAreNoPeople(t *testing.T) {
-	p := &Platform{}
+	p := &platform{}
 	for id, want := range map[string]bool{"123": true, "777000": false, "1087968824": false, "136817688": false, "-100123": false, "0": false, "x": false} {
 		if got := p.IsUserID(id); got != want {
 			t.Errorf("%s: %t", id, got)

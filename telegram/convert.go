@@ -259,7 +259,7 @@ func (d *decoder) messageEvent(u *decodedUpdate) (event, bool) {
 }
 
 func chatOf(id int64) chats.Chat {
-	return chats.Chat{Platform: Name, ID: strconv.FormatInt(id, 10)}
+	return chats.Chat{Platform: platformName, ID: strconv.FormatInt(id, 10)}
 }
 
 // convert returns the message in an update, or nil if it is not for the bot.

@@ -18,7 +18,7 @@ import (
 // stage is a platform against the emulator over HTTP.
 type stage struct {
 	*emulator.Server
-	p   *Platform
+	p   *platform
 	url string
 	ann int64 // a user and her private chat
 	// root is what to trust, where the service speaks TLS.
@@ -80,11 +80,11 @@ func newStage(t *testing.T, cfg ...emulator.Config) *stage {
 	return st
 }
 
-func (s *stage) platform(t *testing.T, token string) *Platform {
+func (s *stage) platform(t *testing.T, token string) *platform {
 	t.Helper()
-	p, err := New(Config{
-		Settings: Settings{Token: redact.Secret(token), APIURL: s.url}, HTTPClient: &http.Client{Transport: s.transport(t)},
-		PollTimeout: time.Second, ConflictWait: 10 * time.Millisecond,
+	p, err := newPlatform(config{
+		Settings: Settings{Token: redact.Secret(token), APIURL: s.url}, httpClient: &http.Client{Transport: s.transport(t)},
+		pollTimeout: time.Second, conflictWait: 10 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestTwoPollers(t *testing.T) {
 func TestWrongTokenOverHTTP(t *testing.T) {
 	s := newStage(t)
 	// This one has the client of its own, which must be closed when Run ends.
-	p, err := New(Config{Settings: Settings{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url}})
+	p, err := newPlatform(config{Settings: Settings{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url}})
 	if err != nil {
 		t.Fatal(err)
 	}

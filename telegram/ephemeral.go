@@ -24,7 +24,7 @@ func ephemeralID(ephemeral int64, user string) string {
 // SendEphemeral implements [chats.EphemeralSender]. In a group that the bot administers, Telegram shows
 // the message to one user alone. If the bot is not an administrator, or the server is too old,
 // all members see it, like any message of a bot.
-func (p *Platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
+func (p *platform) SendEphemeral(ctx context.Context, to chats.Address, user string, part chats.Part) (string, error) {
 	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
@@ -73,7 +73,7 @@ func isContentRefusal(err error) bool {
 // canSendEphemeral asks the server, once, whether it supports ephemeral messages. A server that does not
 // would ignore the receiver and show a message to all users. So the request shows nothing to any user:
 // it is an edit without a message, which a server without the method refuses with another error.
-func (p *Platform) canSendEphemeral(ctx context.Context, to chats.Address) (bool, error) {
+func (p *platform) canSendEphemeral(ctx context.Context, to chats.Address) (bool, error) {
 	if known := p.knowsEphemeral.Load(); known != nil {
 		return *known, nil
 	}

@@ -23,7 +23,7 @@ const fetchTimeout = 2 * time.Minute
 
 // FetchFile downloads a file. If it is larger than the server hands out to bots, or than [chats.MaxFile], FetchFile
 // returns [chats.ErrTooLarge].
-func (p *Platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
+func (p *platform) FetchFile(ctx context.Context, a chats.Attachment, w io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	var f file

@@ -87,11 +87,11 @@ func (h *health) endAccept(err error) {
 
 // conflictWindow returns the time after which a conflict is over. It is longer than a round of two
 // pollers that take turns.
-func (p *Platform) conflictWindow() time.Duration { return 3*p.conflictWait + 15*time.Second }
+func (p *platform) conflictWindow() time.Duration { return 3*p.conflictWait + 15*time.Second }
 
 // Health returns nil while polls succeed and their updates are stored, and otherwise an error for the
 // operator.
-func (p *Platform) Health() error {
+func (p *platform) Health() error {
 	h := &p.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,4 +122,4 @@ func (p *Platform) Health() error {
 }
 
 // Ping implements [chats.Pinger] with getMe.
-func (p *Platform) Ping(ctx context.Context) error { return p.api.call(ctx, "getMe", nil, nil) }
+func (p *platform) Ping(ctx context.Context) error { return p.api.call(ctx, "getMe", nil, nil) }

@@ -227,8 +227,8 @@ func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 	}
 	s.say(t, s.ann, "hello", nil)
 	in.wait(t, atLeast(1))
-	if err := s.p.Health(); err != nil || DefaultConflictWait > 10*time.Second {
-		t.Errorf("Health = %v, and a conflict is waited out for %v", err, DefaultConflictWait)
+	if err := s.p.Health(); err != nil || defaultConflictWait > 10*time.Second {
+		t.Errorf("Health = %v, and a conflict is waited out for %v", err, defaultConflictWait)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "https://" + platformtest.MuteAddress(t)}, HTTPClient: client, CallTimeout: 100 * time.Millisecond})
+	p, err := newPlatform(config{Settings: Settings{Token: testToken, APIURL: "https://" + platformtest.MuteAddress(t)}, httpClient: client, callTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,10 @@ import (
 
 // twin is a second bot with the same token, as another process with a data directory of
 // its own.
-func (s *stage) twin(t *testing.T) (*Platform, *syncBuffer) {
+func (s *stage) twin(t *testing.T) (*platform, *syncBuffer) {
 	t.Helper()
 	logged, log := newLog()
-	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}, Logger: log})
+	p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: inMemory(s)}, logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestTwoPollersOfOneToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
 		inboxes := []*inbox{newInbox(), newInbox()}
-		var bots []*Platform
+		var bots []*platform
 		var logs []*syncBuffer
 		var stops []func()
 		for _, in := range inboxes {
@@ -250,7 +250,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	link := newLink(t, s.url)
-	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: link.url}, PollTimeout: time.Second})
+	p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: link.url}, pollTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,10 +175,10 @@ func newLog() (*syncBuffer, *slog.Logger) {
 }
 
 // newFake makes a platform over a transport.
-func newFake(t *testing.T, over transport) (*Platform, *syncBuffer) {
+func newFake(t *testing.T, over transport) (*platform, *syncBuffer) {
 	t.Helper()
 	logged, log := newLog()
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: over}, Logger: log})
+	p, err := newPlatform(config{Settings: Settings{Token: testToken, APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: over}, logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func newFake(t *testing.T, over transport) (*Platform, *syncBuffer) {
 }
 
 // run runs p until stop is called, which checks that Run ends without an error.
-func run(t *testing.T, p *Platform, in chats.Inbox) (stop func()) {
+func run(t *testing.T, p *platform, in chats.Inbox) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

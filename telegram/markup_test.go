@@ -31,7 +31,7 @@ func FuzzMarkupOfAnswers(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}})
+	p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: inMemory(s)}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (p *pacer) recordRefusal(chat string, wait time.Duration) {
 
 // admit waits until a message may be sent. If that takes longer than maxHold, or ctx ends, it returns an
 // error that says how long it takes.
-func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
+func (p *platform) admit(ctx context.Context, chat chats.Chat) error {
 	wait := p.pacer.limits.Wait(ctx, allChats, chatID(chat))
 	if wait <= 0 {
 		return nil
@@ -83,7 +83,7 @@ func (p *Platform) admit(ctx context.Context, chat chats.Chat) error {
 }
 
 // adaptRate adapts the rate of a chat to the error of a call.
-func (p *Platform) adaptRate(chat chats.Chat, err error) {
+func (p *platform) adaptRate(chat chats.Chat, err error) {
 	if ce, ok := errors.AsType[*callError](err); ok && ce.code == http.StatusTooManyRequests {
 		p.pacer.recordRefusal(chatID(chat), ce.retryAfter)
 	}

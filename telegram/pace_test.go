@@ -61,7 +61,7 @@ func flooded(t *testing.T, limits *emulator.Limits) *stage {
 			t.Error(err)
 		}
 	})
-	p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(s)}})
+	p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: inMemory(s)}})
 	if err != nil {
 		t.Fatal(err)
 	}

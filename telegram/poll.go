@@ -36,7 +36,7 @@ const allowedUpdates = `["message","edited_message","my_chat_member","callback_q
 
 // Run polls, or receives posted updates, until ctx ends. It returns an error only if the token is
 // refused at the start; it waits for the end of network outages and of conflicts with another poller.
-func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
+func (p *platform) Run(ctx context.Context, in chats.Inbox) error {
 	p.health.start()
 	defer p.health.stop()
 	defer p.api.Close()
@@ -46,7 +46,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 	}
 	p.log.Info("telegram starts", "bot", self.Username, "id", self.ID)
 	r := &receiver{
-		Platform:  p,
+		platform:  p,
 		in:        in,
 		seenTexts: newSeenTexts(),
 		decode:    decoder{self: self, albums: p.albums, forums: p.forums, log: p.log, wantsAmbient: ambientFilter(in), api: p.api},
@@ -73,7 +73,7 @@ func (p *Platform) Run(ctx context.Context, in chats.Inbox) error {
 
 // identify asks Telegram for the identity of the bot until Telegram answers or ctx ends. It returns an
 // error only if Telegram refuses the token.
-func (p *Platform) identify(ctx context.Context) (user, error) {
+func (p *platform) identify(ctx context.Context) (user, error) {
 	pauses := retry.New(minBackOff, maxBackOff)
 	for {
 		self, err := p.api.whoAmI(ctx)
@@ -104,7 +104,7 @@ func isTokenError(err error) bool {
 }
 
 // dropWebhook removes the webhook, with which polls get no updates, and reports whether there was one.
-func (p *Platform) dropWebhook(ctx context.Context) (dropped bool, err error) {
+func (p *platform) dropWebhook(ctx context.Context) (dropped bool, err error) {
 	if hook, err := p.api.getWebhook(ctx); err != nil || hook.URL == "" {
 		return false, err
 	}
@@ -122,7 +122,7 @@ func retryAfter(err error) time.Duration {
 
 // receiver is the state of one Run.
 type receiver struct {
-	*Platform
+	*platform
 	decode decoder
 	in     chats.Inbox
 	offset int64

@@ -160,8 +160,8 @@ func TestConflictIsWaitedOut(t *testing.T) {
 			t.Errorf("Health after four minutes of conflict = %v", err)
 		}
 		for _, g := range polls.gaps() {
-			if g < DefaultConflictWait || g > DefaultConflictWait*5/4 {
-				t.Errorf("pause of %v, want %v and up to a quarter more", g, DefaultConflictWait)
+			if g < defaultConflictWait || g > defaultConflictWait*5/4 {
+				t.Errorf("pause of %v, want %v and up to a quarter more", g, defaultConflictWait)
 			}
 		}
 		if n := strings.Count(logged.String(), "another process polls"); n != 1 {

@@ -25,7 +25,7 @@ const (
 )
 
 // Room implements [chats.Previewer]. There is no room while messages to the chat wait for their turn.
-func (p *Platform) Room(to chats.Address, id string) time.Duration {
+func (p *platform) Room(to chats.Address, id string) time.Duration {
 	if !p.pacer.isIdle(chatID(to.Chat)) {
 		return chatGap
 	}
@@ -40,17 +40,17 @@ func (p *Platform) Room(to chats.Address, id string) time.Duration {
 }
 
 // Begin implements [chats.Previewer].
-func (p *Platform) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
+func (p *platform) Begin(ctx context.Context, to chats.Address, show chats.Preview) (string, error) {
 	return p.Send(ctx, to, show.Part)
 }
 
 // Update implements [chats.Previewer].
-func (p *Platform) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
+func (p *platform) Update(ctx context.Context, to chats.Address, id string, show chats.Preview) error {
 	return p.Edit(ctx, to, id, show.Part)
 }
 
 // Finish implements [chats.Previewer].
-func (p *Platform) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
+func (p *platform) Finish(ctx context.Context, to chats.Address, id string, part chats.Part) error {
 	for wait := p.finishLimiter.Take(chatID(to.Chat), 0, 0); wait > 0; wait = p.finishLimiter.Take(chatID(to.Chat), 0, 0) {
 		if err := retry.Wait(ctx, wait); err != nil {
 			return &chats.SendError{Outcome: chats.Later, Err: fmt.Errorf("telegram: finish a preview: %w", err)}

@@ -12,7 +12,7 @@ import (
 const maxText = 4096
 
 // Render renders Markdown as parts in Telegram's HTML that notify no user.
-func (p *Platform) Render(text string) []chats.Part {
+func (p *platform) Render(text string) []chats.Part {
 	var parts []chats.Part
 	for _, part := range markdown.Parse(text).TelegramHTML(partLimit()) {
 		parts = append(parts, chats.Part{Text: part.Text, Plain: part.Plain})

@@ -10,7 +10,7 @@ import (
 
 // D06.
 func TestPartsLeaveRoomForNotices(t *testing.T) {
-	p := &Platform{}
+	p := &platform{}
 	long := strings.Repeat("**bold 🎉** and `code` & <tag> ", 2000)
 	parts := p.Render(long)
 	if len(parts) < 10 {

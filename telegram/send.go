@@ -29,14 +29,14 @@ type delivery struct {
 
 // Send sends one part. If Telegram refuses the HTML, Send sends the plain text at once. If the topic is
 // gone or closed, it sends to the chat, with a line about that. It retries nothing else.
-func (p *Platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
+func (p *platform) Send(ctx context.Context, to chats.Address, part chats.Part) (string, error) {
 	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
 	return p.send(ctx, &delivery{to: to, part: part, plain: part.Text == ""})
 }
 
-func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
+func (p *platform) send(ctx context.Context, d *delivery) (string, error) {
 	var sent sentMessage
 	err := p.sendWithFallback(d, func() error { return p.api.call(ctx, sendMessage, d.params(), &sent) })
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Platform) send(ctx context.Context, d *delivery) (string, error) {
 }
 
 // noteDisplaced records that a message was sent outside of its topic, for the line in its edits.
-func (p *Platform) noteDisplaced(d *delivery, id string) {
+func (p *platform) noteDisplaced(d *delivery, id string) {
 	if d.topicGone {
 		p.displaced.Put(messageKey{d.to.Chat.ID, id}, true, cache.Forever)
 	}
@@ -72,7 +72,7 @@ func (s sentMessage) id() (string, error) {
 }
 
 // prepareSend checks an address, and waits until a message may be sent there.
-func (p *Platform) prepareSend(ctx context.Context, to chats.Address) error {
+func (p *platform) prepareSend(ctx context.Context, to chats.Address) error {
 	if err := checkAddress(to); err != nil {
 		return &chats.SendError{Outcome: chats.Refused, Err: err}
 	}
@@ -80,7 +80,7 @@ func (p *Platform) prepareSend(ctx context.Context, to chats.Address) error {
 }
 
 // sendWithFallback makes a request, and repeats it without the HTML or the topic that Telegram refused.
-func (p *Platform) sendWithFallback(d *delivery, request func() error) error {
+func (p *platform) sendWithFallback(d *delivery, request func() error) error {
 	for {
 		err := request()
 		switch {
@@ -98,7 +98,7 @@ func (p *Platform) sendWithFallback(d *delivery, request func() error) error {
 
 func checkAddress(to chats.Address) error {
 	chat, topic := splitID(to.Chat)
-	if _, err := strconv.ParseInt(chat, 10, 64); err != nil || to.Chat.Platform != Name {
+	if _, err := strconv.ParseInt(chat, 10, 64); err != nil || to.Chat.Platform != platformName {
 		return fmt.Errorf("telegram: %s is not one of telegram's chats", to.Chat)
 	}
 	if _, err := strconv.ParseInt(topic, 10, 64); err != nil && topic != "" {
@@ -151,7 +151,7 @@ func plainLine(s string) string { return s }
 func htmlLine(s string) string { return "<i>" + html.EscapeString(s) + "</i>" }
 
 // sendError returns the outcome of a failed send, and adapts the rate of the chat.
-func (p *Platform) sendError(to chats.Address, err error) *chats.SendError {
+func (p *platform) sendError(to chats.Address, err error) *chats.SendError {
 	p.adaptRate(to.Chat, err)
 	out := &chats.SendError{Outcome: chats.Unknown, Err: err}
 	var ce *callError
@@ -227,7 +227,7 @@ func outcome(ce *callError) chats.Outcome {
 
 // SetTyping shows for about five seconds that the bot is working; off does nothing, as Telegram clears
 // the status by itself. SetTyping sends nothing while messages to the chat wait for flood control.
-func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
+func (p *platform) SetTyping(ctx context.Context, to chats.Address, on bool) error {
 	if !on {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (p *Platform) SetTyping(ctx context.Context, to chats.Address, on bool) err
 	return err
 }
 
-func (p *Platform) isForum(chatID string) bool {
+func (p *platform) isForum(chatID string) bool {
 	id, err := strconv.ParseInt(chatID, 10, 64)
 	return err == nil && p.forums.Has(id)
 }

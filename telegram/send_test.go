@@ -14,7 +14,7 @@ import (
 	"oneclaw/internal/retry"
 )
 
-var private = chats.Address{Chat: chats.Chat{Platform: Name, ID: "5"}}
+var private = chats.Address{Chat: chats.Chat{Platform: platformName, ID: "5"}}
 
 // Attack 21.
 func TestOutcomesOfSends(t *testing.T) {
@@ -66,7 +66,7 @@ func TestOutcomesOfSends(t *testing.T) {
 }
 
 func TestSendBeforeAnythingIsOut(t *testing.T) {
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: "http://127.0.0.1:1"}}) // no test listens there
+	p, err := newPlatform(config{Settings: Settings{Token: testToken, APIURL: "http://127.0.0.1:1"}}) // no test listens there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestSendToABadAddress(t *testing.T) {
 		t.Error("something was sent")
 		return ok(`{"message_id":1}`)
 	})
-	for _, chat := range []chats.Chat{{}, {Platform: "slack", ID: "5"}, {Platform: Name, ID: "C1"}, {Platform: Name, ID: "5", Thread: "x"}} {
+	for _, chat := range []chats.Chat{{}, {Platform: "slack", ID: "5"}, {Platform: platformName, ID: "C1"}, {Platform: platformName, ID: "5", Thread: "x"}} {
 		_, err := p.Send(t.Context(), chats.Address{Chat: chat}, chats.Part{Text: "hi"})
 		var got *chats.SendError
 		if !errors.As(err, &got) || got.Outcome != chats.Refused {
@@ -103,7 +103,7 @@ func TestSendParameters(t *testing.T) {
 		form = f
 		return ok(`{"message_id":77}`)
 	})
-	to := chats.Address{Chat: chats.Chat{Platform: Name, ID: "-1001", Thread: "9"}, ReplyTo: "12"}
+	to := chats.Address{Chat: chats.Chat{Platform: platformName, ID: "-1001", Thread: "9"}, ReplyTo: "12"}
 	id, err := p.Send(t.Context(), to, chats.Part{Text: "<b>hi</b>", Plain: "hi", Repeat: true})
 	if err != nil || id != "77" {
 		t.Fatalf("Send = %q, %v", id, err)
@@ -171,7 +171,7 @@ func TestErrorsHoldNoToken(t *testing.T) {
 				return answer()
 			})
 			p.conflictWait = 1
-			chat := chats.Chat{Platform: Name, ID: "-5"}
+			chat := chats.Chat{Platform: platformName, ID: "-5"}
 			var errs []error
 			_, err := p.Send(ctx, private, chats.Part{Text: "hi"})
 			errs = append(errs, err, p.SetTyping(ctx, private, true), p.ListCommands(ctx, nil, nil),
@@ -179,7 +179,7 @@ func TestErrorsHoldNoToken(t *testing.T) {
 			_, err = p.IsAdmin(ctx, chat, "5")
 			errs = append(errs, err)
 			p.health.start()
-			r := &receiver{Platform: p, in: newInbox(), decode: *newDecoder(), pauses: retry.New(minBackOff, maxBackOff)}
+			r := &receiver{platform: p, in: newInbox(), decode: *newDecoder(), pauses: retry.New(minBackOff, maxBackOff)}
 			r.decode.log = p.log
 			_ = r.pollOnce(ctx)
 			_ = r.pollOnce(ctx)
@@ -230,21 +230,21 @@ func TestFetchKeepsToItsFolder(t *testing.T) {
 }
 
 func TestNewChecksItsConfig(t *testing.T) {
-	for name, cfg := range map[string]Config{
+	for name, cfg := range map[string]config{
 		"no token":      {},
 		"no colon":      {Settings: Settings{Token: "SECRET"}},
 		"a sentence":    {Settings: Settings{Token: "1:SECRET token"}},
 		"no scheme":     {Settings: Settings{Token: testToken, APIURL: "api.telegram.org"}},
 		"other scheme":  {Settings: Settings{Token: testToken, APIURL: "ftp://SECRET@x"}},
-		"long poll":     {Settings: Settings{Token: testToken}, PollTimeout: time.Minute},
-		"half a second": {Settings: Settings{Token: testToken}, PollTimeout: 1500 * time.Millisecond},
-		"negative":      {Settings: Settings{Token: testToken}, CallTimeout: -1},
+		"long poll":     {Settings: Settings{Token: testToken}, pollTimeout: time.Minute},
+		"half a second": {Settings: Settings{Token: testToken}, pollTimeout: 1500 * time.Millisecond},
+		"negative":      {Settings: Settings{Token: testToken}, callTimeout: -1},
 	} {
-		if p, err := New(cfg); err == nil || p != nil || strings.Contains(err.Error(), "SECRET") {
+		if p, err := newPlatform(cfg); err == nil || p != nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: New = %v, %v", name, p, err)
 		}
 	}
-	if _, err := New(Config{Settings: Settings{Token: testToken + "\n", APIURL: "https://proxy.test/telegram%20api/"}}); err != nil {
+	if _, err := newPlatform(config{Settings: Settings{Token: testToken + "\n", APIURL: "https://proxy.test/telegram%20api/"}}); err != nil {
 		t.Errorf("New = %v", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestNoTokenByRedirect(t *testing.T) {
 	api := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer api.Close()
 	client := api.Client()
-	p, err := New(Config{Settings: Settings{Token: testToken, APIURL: api.URL}, HTTPClient: client})
+	p, err := newPlatform(config{Settings: Settings{Token: testToken, APIURL: api.URL}, httpClient: client})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ type Settings struct {
 	Token redact.Secret `yaml:"token" env:"TELEGRAM_BOT_TOKEN"`
 	// APIURL is the address of the Bot API server: methods are at
 	// <url>/bot<token>/<method>, files at <url>/file/bot<token>/<path>. Empty means
-	// [DefaultAPIURL].
+	// [defaultAPIURL].
 	APIURL string `yaml:"api_url" env:"TELEGRAM_API_URL"`
-	// Webhook makes Telegram post the updates to [Platform.Events] instead of being polled, so that any
+	// Webhook makes Telegram post the updates to [platform.Events] instead of being polled, so that any
 	// number of processes can receive. It needs a public address.
 	Webhook bool `yaml:"webhook" env:"ONECLAW_TELEGRAM_WEBHOOK"`
 
@@ -37,7 +37,7 @@ func (s *Settings) Publish(address string) { s.public = strings.TrimRight(addres
 func (s *Settings) Tap(tap retry.Tap) { s.tap = tap }
 
 // Default sets the defaults.
-func (s *Settings) Default() { s.APIURL = DefaultAPIURL }
+func (s *Settings) Default() { s.APIURL = defaultAPIURL }
 
 // Missing returns what to set so that the bot serves Telegram; empty if the token is set.
 func (s *Settings) Missing() string {
@@ -51,7 +51,7 @@ func (s *Settings) Missing() string {
 // do without TLS.
 func (s *Settings) Validate() error {
 	secure := strings.HasPrefix(s.public, "https://")
-	if s.Webhook && !secure && (s.public == "" || cmp.Or(s.APIURL, DefaultAPIURL) == DefaultAPIURL) {
+	if s.Webhook && !secure && (s.public == "" || cmp.Or(s.APIURL, defaultAPIURL) == defaultAPIURL) {
 		return errors.New("setting telegram.webhook (ONECLAW_TELEGRAM_WEBHOOK): Telegram posts to https addresses alone: set public_url (ONECLAW_PUBLIC_URL) to where the bot is reached, such as https://bot.example.com")
 	}
 	return nil
@@ -59,46 +59,46 @@ func (s *Settings) Validate() error {
 
 // Open returns the platform. It stores in kv which albums and long texts are for the bot.
 func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error) {
-	return New(Config{Settings: *s, KV: kv, Logger: log})
+	return newPlatform(config{Settings: *s, kv: kv, logger: log})
 }
 
 // Doctor asks Telegram for the identity and the webhook of the bot.
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
-	self, err := Check(ctx, Config{Settings: *s})
+	self, err := check(ctx, config{Settings: *s})
 	switch {
 	case err != nil:
 		return doctor.Fail("%v", err)
 	case s.Webhook:
 		return s.doctorWebhook(self)
-	case self.WebhookURL != "":
-		return doctor.Warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.Username)
+	case self.webhookURL != "":
+		return doctor.Warn("@%s has a webhook, which oneclaw run removes: stop what set it, or give the bot a token of its own", self.username)
 	}
-	if self.PrivacyMode {
-		return doctor.OK("@%s, with privacy mode: in groups it gets mentions, replies and commands alone, unless it is an administrator", self.Username)
+	if self.privacyMode {
+		return doctor.OK("@%s, with privacy mode: in groups it gets mentions, replies and commands alone, unless it is an administrator", self.username)
 	}
-	return doctor.OK("@%s", self.Username)
+	return doctor.OK("@%s", self.username)
 }
 
 // doctorWebhook reports whether Telegram posts the updates here, and delivers them.
-func (s *Settings) doctorWebhook(self Bot) *doctor.Finding {
+func (s *Settings) doctorWebhook(self bot) *doctor.Finding {
 	switch {
-	case self.WebhookURL == "":
-		return doctor.OK("@%s: its webhook is set when oneclaw run starts", self.Username)
-	case self.WebhookURL != s.public+hookPath:
-		return doctor.Warn("@%s has another webhook, which oneclaw run replaces: stop what set it, or give the bot a token of its own", self.Username)
-	case self.PostError != "":
-		return doctor.Warn("Telegram could not post the last time to %s: %s. Look at what stands in front of the bot there", s.public+hookPath, self.PostError)
+	case self.webhookURL == "":
+		return doctor.OK("@%s: its webhook is set when oneclaw run starts", self.username)
+	case self.webhookURL != s.public+hookPath:
+		return doctor.Warn("@%s has another webhook, which oneclaw run replaces: stop what set it, or give the bot a token of its own", self.username)
+	case self.postError != "":
+		return doctor.Warn("Telegram could not post the last time to %s: %s. Look at what stands in front of the bot there", s.public+hookPath, self.postError)
 	}
-	return doctor.OK("@%s: Telegram posts to %s", self.Username, s.public+hookPath)
+	return doctor.OK("@%s: Telegram posts to %s", self.username, s.public+hookPath)
 }
 
 // Link returns a function that makes links to claim the bot; nil if its name is not known.
 func (s *Settings) Link(ctx context.Context, log *slog.Logger) func(code string) string {
-	self, err := Check(ctx, Config{Settings: *s, Logger: log})
+	self, err := check(ctx, config{Settings: *s, logger: log})
 	if err != nil {
 		return nil // the platform reports the error itself
 	}
-	return self.StartLink
+	return self.startLink
 }
 
 // Questions returns the question for the token of a bot.
@@ -108,8 +108,8 @@ func (s *Settings) Questions() []doctor.Question {
 		Prompt:      "Telegram token", Key: "token",
 		Check: func(ctx context.Context, token string) (string, error) {
 			s.Token = redact.Secret(token)
-			self, err := Check(ctx, Config{Settings: *s})
-			return "This is @" + self.Username + ".", err
+			self, err := check(ctx, config{Settings: *s})
+			return "This is @" + self.username + ".", err
 		},
 	}}
 }

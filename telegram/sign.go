@@ -27,8 +27,8 @@ const (
 // Acknowledge implements [chats.Acknowledger]. Reactions use the rate that messages and previews leave
 // unused: without room, and while messages to the chat wait for flood control, it sends nothing and
 // returns an error with [chats.Later]. The limits of reactions do not delay messages.
-func (p *Platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
-	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != Name {
+func (p *platform) Acknowledge(ctx context.Context, chat chats.Chat, id string, on bool) error {
+	if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= 0 || chat.Platform != platformName {
 		return &chats.SendError{Outcome: chats.Refused, Err: fmt.Errorf("telegram: react: %q is no id of a message", id)}
 	}
 	limit := reactionKeyPrefix + chatID(chat)

@@ -73,7 +73,7 @@ func (n *noted) WriteHeader(code int) {
 }
 
 // runBridge runs a real bridge that lets everybody in on a platform.
-func runBridge(t *testing.T, p *Platform) (stop func()) {
+func runBridge(t *testing.T, p *platform) (stop func()) {
 	t.Helper()
 	registry, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 	if err != nil {
@@ -116,7 +116,7 @@ func TestStormThroughTheBridge(t *testing.T) {
 		const each = 45
 		s := flooded(t, &emulator.Limits{PerChat: 1, Burst: 5, PerGroup: 20})
 		count := &refusals{Handler: s.Server, by: map[string]int{}}
-		p, err := New(Config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, HTTPClient: &http.Client{Transport: inMemory(count)}})
+		p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: inMemory(count)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,15 +19,15 @@ import (
 	"oneclaw/storage"
 )
 
-// Name is the Chat.Platform of Telegram's chats.
-const Name = "telegram"
+// platformName is the Chat.Platform of Telegram's chats.
+const platformName = "telegram"
 
-// Defaults of [Config].
+// Defaults of [config].
 const (
-	DefaultAPIURL       = "https://api.telegram.org"
-	DefaultPollTimeout  = 45 * time.Second
-	DefaultConflictWait = 5 * time.Second
-	DefaultCallTimeout  = 30 * time.Second
+	defaultAPIURL       = "https://api.telegram.org"
+	defaultPollTimeout  = 45 * time.Second
+	defaultConflictWait = 5 * time.Second
+	defaultCallTimeout  = 30 * time.Second
 )
 
 // maxPollTimeout bounds the timeout of getUpdates.
@@ -35,30 +35,30 @@ const maxPollTimeout = 50 * time.Second
 
 var tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
 
-// Config configures a [Platform].
-type Config struct {
+// config configures a [platform].
+type config struct {
 	Settings
 
-	// KV stores which albums and long texts in groups are for the bot, and for a minute the items of
+	// kv stores which albums and long texts in groups are for the bot, and for a minute the items of
 	// albums that may still turn out to be: another process may get the next item. Nil means that all
 	// this is kept only in memory.
-	KV storage.KV
-	// HTTPClient sends the requests. It should set no timeout of its own that is shorter than
-	// PollTimeout. Redirects are never followed. Nil means a client that only this Platform uses; Run
+	kv storage.KV
+	// httpClient sends the requests. It should set no timeout of its own that is shorter than
+	// pollTimeout. Redirects are never followed. Nil means a client that only this platform uses; Run
 	// closes its idle connections at the end.
-	HTTPClient *http.Client
-	// Logger logs for the operator. Nil means no log.
-	Logger *slog.Logger
-	// PollTimeout is how long the server waits for an update before it answers without one: whole
-	// seconds, at most 50. 0 means [DefaultPollTimeout].
-	PollTimeout time.Duration
-	// ConflictWait is the pause after the server reports that another process polls with this token. 0
-	// means [DefaultConflictWait]. A newer poll ends the older one, so the poll of a crashed bot keeps
+	httpClient *http.Client
+	// logger logs for the operator. Nil means no log.
+	logger *slog.Logger
+	// pollTimeout is how long the server waits for an update before it answers without one: whole
+	// seconds, at most 50. 0 means [defaultPollTimeout].
+	pollTimeout time.Duration
+	// conflictWait is the pause after the server reports that another process polls with this token. 0
+	// means [defaultConflictWait]. A newer poll ends the older one, so the poll of a crashed bot keeps
 	// no other process out.
-	ConflictWait time.Duration
-	// CallTimeout bounds every other call, except that an upload has at least 5 minutes, and the download
-	// of a file 2 minutes. 0 means [DefaultCallTimeout].
-	CallTimeout time.Duration
+	conflictWait time.Duration
+	// callTimeout bounds every other call, except that an upload has at least 5 minutes, and the download
+	// of a file 2 minutes. 0 means [defaultCallTimeout].
+	callTimeout time.Duration
 }
 
 const (
@@ -68,9 +68,9 @@ const (
 	maxDisplaced = 1024
 )
 
-// Platform connects to Telegram. Its methods may be called concurrently, but only one Run at a time.
+// platform connects to Telegram. Its methods may be called concurrently, but only one Run at a time.
 // Its only goroutines are those of Run, which waits for them.
-type Platform struct {
+type platform struct {
 	api            *client
 	log            *slog.Logger
 	pollTimeout    time.Duration
@@ -92,26 +92,26 @@ type Platform struct {
 }
 
 var (
-	_ chats.Editor            = (*Platform)(nil)
-	_ chats.Previewer         = (*Platform)(nil)
-	_ chats.EphemeralSender   = (*Platform)(nil)
-	_ chats.TypingIndicator   = (*Platform)(nil)
-	_ chats.Acknowledger      = (*Platform)(nil)
-	_ chats.FileFetcher       = (*Platform)(nil)
-	_ chats.FileSender        = (*Platform)(nil)
-	_ chats.FileEditor        = (*Platform)(nil)
-	_ chats.VoiceSender       = (*Platform)(nil)
-	_ chats.AdminChecker      = (*Platform)(nil)
-	_ chats.ChatSender        = (*Platform)(nil)
-	_ chats.CommandLister     = (*Platform)(nil)
-	_ chats.HealthReporter    = (*Platform)(nil)
-	_ chats.Pinger            = (*Platform)(nil)
-	_ chats.ExclusiveReceiver = (*Platform)(nil)
-	_ chats.UserIDChecker     = (*Platform)(nil)
+	_ chats.Editor            = (*platform)(nil)
+	_ chats.Previewer         = (*platform)(nil)
+	_ chats.EphemeralSender   = (*platform)(nil)
+	_ chats.TypingIndicator   = (*platform)(nil)
+	_ chats.Acknowledger      = (*platform)(nil)
+	_ chats.FileFetcher       = (*platform)(nil)
+	_ chats.FileSender        = (*platform)(nil)
+	_ chats.FileEditor        = (*platform)(nil)
+	_ chats.VoiceSender       = (*platform)(nil)
+	_ chats.AdminChecker      = (*platform)(nil)
+	_ chats.ChatSender        = (*platform)(nil)
+	_ chats.CommandLister     = (*platform)(nil)
+	_ chats.HealthReporter    = (*platform)(nil)
+	_ chats.Pinger            = (*platform)(nil)
+	_ chats.ExclusiveReceiver = (*platform)(nil)
+	_ chats.UserIDChecker     = (*platform)(nil)
 )
 
-// New checks the configuration. It sends nothing.
-func New(cfg Config) (*Platform, error) {
+// newPlatform checks the configuration. It sends nothing.
+func newPlatform(cfg config) (*platform, error) {
 	token := strings.TrimSpace(string(cfg.Token))
 	if token == "" {
 		return nil, errors.New("telegram: no token: set TELEGRAM_BOT_TOKEN to the one from BotFather")
@@ -119,31 +119,31 @@ func New(cfg Config) (*Platform, error) {
 	if !tokenPattern.MatchString(token) {
 		return nil, errors.New("telegram: TELEGRAM_BOT_TOKEN is not a token: want digits, a colon, and letters, as BotFather shows it")
 	}
-	base, err := url.Parse(strings.TrimRight(cmp.Or(cfg.APIURL, DefaultAPIURL), "/"))
+	base, err := url.Parse(strings.TrimRight(cmp.Or(cfg.APIURL, defaultAPIURL), "/"))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, errors.New("telegram: TELEGRAM_API_URL is no address: want one such as " + DefaultAPIURL)
+		return nil, errors.New("telegram: TELEGRAM_API_URL is no address: want one such as " + defaultAPIURL)
 	}
-	poll := cmp.Or(cfg.PollTimeout, DefaultPollTimeout)
+	poll := cmp.Or(cfg.pollTimeout, defaultPollTimeout)
 	if poll < time.Second || poll > maxPollTimeout || poll%time.Second != 0 {
 		return nil, fmt.Errorf("telegram: poll timeout %v: want whole seconds from 1s to %v", poll, maxPollTimeout)
 	}
-	if cfg.ConflictWait < 0 || cfg.CallTimeout < 0 {
+	if cfg.conflictWait < 0 || cfg.callTimeout < 0 {
 		return nil, errors.New("telegram: a time to wait must not be negative")
 	}
-	p := &Platform{
-		api:            newClient(token, base.String(), cfg.HTTPClient, cmp.Or(cfg.CallTimeout, DefaultCallTimeout)),
-		log:            cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+	p := &platform{
+		api:            newClient(token, base.String(), cfg.httpClient, cmp.Or(cfg.callTimeout, defaultCallTimeout)),
+		log:            cmp.Or(cfg.logger, slog.New(slog.DiscardHandler)),
 		pollTimeout:    poll,
 		pollMargin:     defaultPollMargin,
 		readClocks:     newClockReader(),
-		conflictWait:   cmp.Or(cfg.ConflictWait, DefaultConflictWait),
+		conflictWait:   cmp.Or(cfg.conflictWait, defaultConflictWait),
 		pacer:          &pacer{limits: retry.NewPacer(maxHold), refused: map[string]time.Time{}},
 		previewLimiter: retry.NewOptionalLimiter(previewRate, previewBurst),
 		finishLimiter:  retry.NewOptionalLimiter(endRate, endBurst),
 		admins:         cache.New[adminKey, bool](maxAdmins),
 		forums:         cache.New[int64, bool](maxForums),
 		displaced:      cache.New[messageKey, bool](maxDisplaced),
-		albums:         newAlbumStore(cfg.KV),
+		albums:         newAlbumStore(cfg.kv),
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("telegram: %w", err)
@@ -158,15 +158,15 @@ func New(cfg Config) (*Platform, error) {
 	return p, nil
 }
 
-// Name returns [Name].
-func (p *Platform) Name() string { return Name }
+// Name returns [platformName].
+func (p *platform) Name() string { return platformName }
 
 // EditsFiles implements [chats.FileEditor].
-func (p *Platform) EditsFiles() {}
+func (p *platform) EditsFiles() {}
 
 // ReceivesExclusively implements [chats.ExclusiveReceiver]: of two pollers, Telegram refuses one.
 // Posted updates may reach any process.
-func (p *Platform) ReceivesExclusively() bool { return p.hook.address == "" }
+func (p *platform) ReceivesExclusively() bool { return p.hook.address == "" }
 
 // userID matches the id of a user.
 var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
@@ -176,6 +176,6 @@ var userID = regexp.MustCompile(`^[1-9][0-9]{0,15}$`)
 var serviceUsers = []string{"777000", "1087968824", "136817688"}
 
 // IsUserID implements [chats.UserIDChecker].
-func (p *Platform) IsUserID(id string) bool {
+func (p *platform) IsUserID(id string) bool {
 	return userID.MatchString(id) && !slices.Contains(serviceUsers, id)
 }

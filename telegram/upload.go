@@ -29,7 +29,7 @@ const uploadTimeout = 5 * time.Minute
 
 // MaxFile returns the size limit of a file, in bytes. A self-hosted server with --local takes 2,000 MB
 // (core.telegram.org/bots/api#using-a-local-bot-api-server), so with one that may be such it is tried.
-func (p *Platform) MaxFile() int64 {
+func (p *platform) MaxFile() int64 {
 	if is := p.api.isLocal.Load(); p.api.official || is != nil && !*is {
 		return maxUpload
 	}
@@ -37,8 +37,8 @@ func (p *Platform) MaxFile() int64 {
 }
 
 // SendFile sends a PNG or JPEG as a photo, and any other file, or an image that Telegram refuses as a
-// photo, as a document. Otherwise it retries no more than [Platform.Send] does.
-func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
+// photo, as a document. Otherwise it retries no more than [platform.Send] does.
+func (p *platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
@@ -72,10 +72,10 @@ func (p *Platform) SendFile(ctx context.Context, to chats.Address, f chats.OutFi
 
 // VoiceFormat returns Opus in Ogg, which Telegram shows as a voice note
 // (core.telegram.org/bots/api#sendvoice).
-func (p *Platform) VoiceFormat() string { return chats.VoiceOpus }
+func (p *platform) VoiceFormat() string { return chats.VoiceOpus }
 
 // SendVoice sends a recording as a voice note. Premium users can forbid these; then it is refused.
-func (p *Platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
+func (p *platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutFile) (string, error) {
 	if err := p.prepareSend(ctx, to); err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func (p *Platform) SendVoice(ctx context.Context, to chats.Address, f chats.OutF
 }
 
 // upload calls a method that sends a file in the given field, and returns the id of the message.
-func (p *Platform) upload(ctx context.Context, d *delivery, f chats.OutFile, method, field string) (string, error) {
+func (p *platform) upload(ctx context.Context, d *delivery, f chats.OutFile, method, field string) (string, error) {
 	params := d.addressParams()
 	if caption := d.caption(f.Caption); caption != "" {
 		params["caption"] = caption

@@ -185,7 +185,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"no token": {401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`, chats.SendError{Outcome: chats.Later}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(Config{Settings: Settings{Token: testToken}, HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+			p, err := newPlatform(config{Settings: Settings{Token: testToken}, httpClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
 				if _, err := io.Copy(io.Discard, req.Body); err != nil {
 					return nil, err
 				}

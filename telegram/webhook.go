@@ -159,9 +159,9 @@ func (h *hook) track(req *http.Request) (r *receiver, ctx context.Context, leave
 // Events serves posted updates, if the webhook is enabled. It rejects requests without the secret, and
 // answers 200 only once an update is accepted, or if it does not decode. After any other answer Telegram
 // posts the update again, and holds back later updates in its chat.
-func (p *Platform) Events() http.Handler { return http.HandlerFunc(p.serveUpdate) }
+func (p *platform) Events() http.Handler { return http.HandlerFunc(p.serveUpdate) }
 
-func (p *Platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
+func (p *platform) serveUpdate(w http.ResponseWriter, req *http.Request) {
 	h := &p.hook
 	switch {
 	case h.address == "":

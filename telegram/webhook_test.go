@@ -27,7 +27,7 @@ import (
 
 // balancer hands each request to one of the platforms behind it, in turn.
 type balancer struct {
-	behind atomic.Pointer[[]*Platform]
+	behind atomic.Pointer[[]*platform]
 	next   atomic.Int64
 }
 
@@ -50,18 +50,18 @@ type postedStage struct {
 func newPostedStage(t *testing.T) *postedStage {
 	t.Helper()
 	b := &balancer{}
-	b.behind.Store(&[]*Platform{})
+	b.behind.Store(&[]*platform{})
 	web := httptest.NewTLSServer(b)
 	t.Cleanup(web.Close)
 	return &postedStage{newStage(t, emulator.Config{WebhookClient: web.Client(), WebhookRetryDelay: 10 * time.Millisecond}), b, web.URL}
 }
 
 // join puts one more platform behind the balancer.
-func (s *postedStage) join(t *testing.T, kv storage.KV) *Platform {
+func (s *postedStage) join(t *testing.T, kv storage.KV) *platform {
 	t.Helper()
-	p, err := New(Config{
+	p, err := newPlatform(config{
 		Settings:   Settings{Token: redact.Secret(s.Token()), APIURL: s.url, Webhook: true, public: s.public},
-		HTTPClient: &http.Client{Transport: s.transport(t)}, KV: kv,
+		httpClient: &http.Client{Transport: s.transport(t)}, kv: kv,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ type postedHarness struct {
 
 func (w *postedHarness) Adapter() chats.Platform {
 	p := w.posts.join(w.t, nil)
-	w.posts.behind.Store(&[]*Platform{p}) // the one before has been stopped
+	w.posts.behind.Store(&[]*platform{p}) // the one before has been stopped
 	return p
 }
 
@@ -300,7 +300,7 @@ func TestAlbumsAreBounded(t *testing.T) {
 }
 
 // request is one to the webhook as Telegram makes it, unless it is changed.
-func request(t *testing.T, p *Platform, body string, change func(*http.Request)) *httptest.ResponseRecorder {
+func request(t *testing.T, p *platform, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, hookPath, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
@@ -498,7 +498,7 @@ func TestWebhookSettings(t *testing.T) {
 		fine        bool
 	}{
 		{"https://bot.example/", "", true},
-		{"https://bot.example/", DefaultAPIURL, true},
+		{"https://bot.example/", defaultAPIURL, true},
 		{"http://bot.example", "", false},
 		{"", "", false},
 		{"http://10.0.0.1:8787", "http://10.0.0.2:8081", true}, // a server of one's own
@@ -510,7 +510,7 @@ func TestWebhookSettings(t *testing.T) {
 		if (err == nil) != tt.fine || err != nil && !strings.Contains(err.Error(), "ONECLAW_PUBLIC_URL") {
 			t.Errorf("%q with %q: %v", tt.public, tt.api, err)
 		}
-		if _, err := New(Config{Settings: s}); (err == nil) != tt.fine {
+		if _, err := newPlatform(config{Settings: s}); (err == nil) != tt.fine {
 			t.Errorf("New with %q and %q: %v", tt.public, tt.api, err)
 		}
 	}
@@ -542,12 +542,12 @@ func TestWebhookDoctor(t *testing.T) {
 
 func FuzzPosted(f *testing.F) {
 	f.Add([]byte(hello), "application/json")
-	p, err := New(Config{Settings: Settings{Token: testToken, Webhook: true, public: "https://bot.example"}})
+	p, err := newPlatform(config{Settings: Settings{Token: testToken, Webhook: true, public: "https://bot.example"}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	in := newInbox()
-	r := &receiver{Platform: p, in: in, seenTexts: newSeenTexts(), slots: make(chan struct{}), decode: decoder{
+	r := &receiver{platform: p, in: in, seenTexts: newSeenTexts(), slots: make(chan struct{}), decode: decoder{
 		self: user{ID: 42, Username: "oneclaw_bot"}, albums: p.albums, forums: p.forums, log: p.log,
 	}}
 	p.hook.begin(r)

@@ -19,7 +19,7 @@ const LoadToolGroup = "load_tool_group"
 // Error codes of load_tool_group.
 const (
 	CodeMissingParameter = "missing_parameter"
-	CodeUnknownGroup     = "not_found"
+	codeUnknownGroup     = "not_found"
 	CodeEmptyGroup       = "empty_group"
 )
 
@@ -72,7 +72,7 @@ func (s *Set) load(call Call, ticket int, text func([]string, Group, []Tool) str
 	s.add(name, ticket)
 	res := Result{Origin: OriginOwn}
 	if group.Source != SourceBuiltin {
-		res.Origin = OriginOthers // descriptions that others wrote
+		res.Origin = originOthers // descriptions that others wrote
 	}
 	if text == nil {
 		notes := group.LoadNotes(MaxText)
@@ -114,7 +114,7 @@ func (g Group) LoadNotes(limit int) string {
 func (r *Registry) loadable(name string, scope Scope) (Group, []Tool, *Error) {
 	i, ok := r.byGroup[name]
 	if !ok {
-		return Group{}, nil, Errorf(CodeUnknownGroup, "Tool group '%s' not found. Available groups: %s%s",
+		return Group{}, nil, Errorf(codeUnknownGroup, "Tool group '%s' not found. Available groups: %s%s",
 			oneLine(name, maxEcho), strings.Join(r.GroupNames(), ", "), r.toolAdvice(name))
 	}
 	group := r.groups[i]

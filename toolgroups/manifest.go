@@ -260,11 +260,11 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 func parseOrigin(raw json.RawMessage, source string) (Origin, error) {
 	switch origin := Origin(trimmedString(raw)); {
 	case raw == nil:
-		return OriginOthers, nil
+		return originOthers, nil
 	case source != SourceBuiltin:
-		return OriginOthers, errors.New("origin is only for tools of the program")
+		return originOthers, errors.New("origin is only for tools of the program")
 	case origin != OriginOwn && origin != OriginMail && origin != OriginComputed:
-		return OriginOthers, errors.New("origin must be own, mail or computed")
+		return originOthers, errors.New("origin must be own, mail or computed")
 	default:
 		return origin, nil
 	}

@@ -235,11 +235,11 @@ func (s Scope) reach() Role { return max(s.Role, s.Approvable) }
 // Origin says whose words a text holds.
 type Origin string
 
-// The origins. The zero value of a result is OriginOthers, so that a tool that says nothing counts as one
+// The origins. The zero value of a result is originOthers, so that a tool that says nothing counts as one
 // that reads what others wrote.
 const (
-	// OriginOthers: anybody may have written them.
-	OriginOthers Origin = ""
+	// originOthers: anybody may have written them.
+	originOthers Origin = ""
 	// OriginOwn: the program's, and those of the person and the model that this conversation has already.
 	OriginOwn Origin = "own"
 	// OriginMail: those of mails, whose links may hold one-time tokens.

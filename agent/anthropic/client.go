@@ -23,13 +23,13 @@ import (
 	"oneclaw/agent/provider"
 )
 
-// DefaultBaseURL is the address of Anthropic's API.
-const DefaultBaseURL = "https://api.anthropic.com"
+// defaultBaseURL is the address of Anthropic's API.
+const defaultBaseURL = "https://api.anthropic.com"
 
 // Config configures a [Client].
 type Config struct {
 	// BaseURL is the address in front of /v1/messages; a trailing /v1 is ignored. Empty means
-	// [DefaultBaseURL].
+	// [defaultBaseURL].
 	BaseURL string
 	APIKey  string
 	// Model is the name of the model. It is required.
@@ -64,7 +64,7 @@ type Client struct {
 // New returns a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
 	cfg.APIKey = strings.TrimSpace(cfg.APIKey)
-	base := strings.TrimRight(strings.TrimSpace(cmp.Or(cfg.BaseURL, DefaultBaseURL)), "/")
+	base := strings.TrimRight(strings.TrimSpace(cmp.Or(cfg.BaseURL, defaultBaseURL)), "/")
 	base = strings.TrimSuffix(base, "/v1")
 	u, err := url.Parse(base)
 	switch {

@@ -182,7 +182,7 @@ func (c *Client) Complete(ctx context.Context, req agent.Request, onDelta func(a
 // names, or applies the change that it suggests, or else removes pictures, because an answer to the text alone
 // is better than none.
 func (c *Client) adaptRequest(req *agent.Request, q quirks, f *provider.Fault, pictures bool, offer *provider.Offer) (again bool, better quirks) {
-	if family := refusingFamily(f); len(req.Tools) > 0 && family != provider.FamilyOther && family != q.family && c.cfg.Dialect == DialectOpenAI {
+	if family := refusingFamily(f); len(req.Tools) > 0 && family != provider.FamilyOther && family != q.family && c.cfg.Dialect == dialectOpenai {
 		q.family = family
 		c.cfg.Logger.Info("schemas of tools adapted after a refusal", "model", c.cfg.Model, "err", f.Failure)
 		return true, q

@@ -17,7 +17,7 @@ type Dialect string
 // The dialects. Anthropic's and Google's servers are called at their addresses for OpenAI's request
 // format.
 const (
-	DialectOpenAI    Dialect = "openai"
+	dialectOpenai    Dialect = "openai"
 	DialectAnthropic Dialect = "anthropic"
 	DialectGemini    Dialect = "gemini"
 )
@@ -35,14 +35,14 @@ const (
 func (cfg *Config) resolveAddress() (*url.URL, error) {
 	base := strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	switch cfg.Dialect {
-	case "", DialectOpenAI:
+	case "", dialectOpenai:
 		base = cmp.Or(base, DefaultBaseURL)
 	case DialectAnthropic:
 		base = cmp.Or(base, anthropicBaseURL)
 	case DialectGemini:
 		base = cmp.Or(base, geminiBaseURL)
 	default:
-		return nil, fmt.Errorf("openai: the dialect must be %s, %s or %s", DialectOpenAI, DialectAnthropic, DialectGemini)
+		return nil, fmt.Errorf("openai: the dialect must be %s, %s or %s", dialectOpenai, DialectAnthropic, DialectGemini)
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -62,7 +62,7 @@ func dialectOf(host string) Dialect {
 	case geminiHost:
 		return DialectGemini
 	}
-	return DialectOpenAI
+	return dialectOpenai
 }
 
 // missingPath returns the path to append if the base URL is that of Anthropic's or Google's own API.

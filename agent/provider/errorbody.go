@@ -53,19 +53,19 @@ func DecodeErrorObject(object json.RawMessage, flat ErrorBody) *Refusal {
 	if IsError(object) {
 		flat = ErrorBody{}
 		if json.Unmarshal(object, &flat) != nil {
-			e.Text = textOf(object)
+			e.text = textOf(object)
 			return e
 		}
 	}
-	e.Text = cmp.Or(textOf(flat.Message), textOf(flat.Detail), string(object))
+	e.text = cmp.Or(textOf(flat.Message), textOf(flat.Detail), string(object))
 	if raw := textOf(flat.Metadata.Raw); raw != "" {
-		e.Text += ": " + raw
+		e.text += ": " + raw
 	}
 	if flat.Code != nil {
 		e.Code = fmt.Sprint(flat.Code) + " "
 	}
 	e.Code += flat.Type
-	e.Param = textOf(flat.Param)
+	e.param = textOf(flat.Param)
 	for _, v := range []any{flat.StatusCode, flat.Code} {
 		if n, ok := v.(float64); ok && n >= 400 && n < 600 && e.Status == 0 {
 			e.Status = int(n)
@@ -86,10 +86,10 @@ func DecodeErrorBody(page []byte) *Refusal {
 		ErrorBody
 	}
 	if json.Unmarshal(page, &body) != nil {
-		return &Refusal{Text: string(page)}
+		return &Refusal{text: string(page)}
 	}
 	if !IsError(body.Error) && !IsPresent(body.Message) && !IsPresent(body.Detail) {
-		return &Refusal{Text: string(page)}
+		return &Refusal{text: string(page)}
 	}
 	return DecodeErrorObject(body.Error, body.ErrorBody)
 }

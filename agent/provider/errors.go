@@ -31,7 +31,7 @@ var errTooLarge = errors.New("the reply is too large")
 // Fault is the reason why an attempt failed. After a transient fault the request may be retried.
 type Fault struct {
 	Failure   *agent.ModelError
-	Transient bool
+	transient bool
 	// Response is the server's whole error text, and the parameter that it is about. Failure contains the
 	// beginning of the text.
 	Response string
@@ -50,14 +50,14 @@ func (f *Fault) attempts(most int) int {
 // Refusal is a server's error response.
 type Refusal struct {
 	Status     int // HTTP status, also if an error in a stream names one; 0 if there is none
-	RetryAfter time.Duration
-	Code, Text string
-	// Param is the parameter that is refused. The text need not name it.
-	Param string
+	retryAfter time.Duration
+	Code, text string
+	// param is the parameter that is refused. The text need not name it.
+	param string
 }
 
 // Error returns the server's text.
-func (e *Refusal) Error() string { return e.Text }
+func (e *Refusal) Error() string { return e.text }
 
 // NewFault returns the fault for an attempt's error. ctx is the context of the attempt. The key is
 // removed from the error's text.
@@ -69,21 +69,21 @@ func NewFault(ctx context.Context, err error, key string) *Fault {
 	}
 	told, ok := errors.AsType[*Refusal](err)
 	if !ok {
-		told = &Refusal{Text: withoutAddress(err)}
+		told = &Refusal{text: withoutAddress(err)}
 	}
-	kind, passing := classify(told.Status, told.Code, told.Text)
+	kind, passing := classify(told.Status, told.Code, told.text)
 	most := 0
 	switch {
 	case strings.Contains(told.Code, "tool_use_failed"):
 		// The model wrote a call that cannot be parsed. This happens at random, so another attempt is
 		// likely to succeed.
 		kind, passing, most = agent.KindUnavailable, true, maxParseAttempts
-	case errors.Is(err, ErrFiltered), isPolicy(told.Code), told.Status == http.StatusForbidden && isModeration(told.Code, told.Text):
+	case errors.Is(err, ErrFiltered), isPolicy(told.Code), told.Status == http.StatusForbidden && isModeration(told.Code, told.text):
 		kind, passing = agent.KindRejected, false
 	case errors.Is(err, errTooLarge):
 		kind, passing = agent.KindUnavailable, false
 	}
-	cause := errors.New(sanitize(told.Text, key))
+	cause := errors.New(sanitize(told.text, key))
 	switch {
 	case errors.Is(err, ErrFiltered):
 		cause = ErrFiltered
@@ -92,10 +92,10 @@ func NewFault(ctx context.Context, err error, key string) *Fault {
 	}
 	return &Fault{
 		Failure: &agent.ModelError{
-			Kind: kind, Status: told.Status, RetryAfter: told.RetryAfter, Err: cause,
+			Kind: kind, Status: told.Status, RetryAfter: told.retryAfter, Err: cause,
 			Filtered: errors.Is(cause, ErrFiltered), AboutTools: kind == agent.KindRejected && isAboutTools(told),
 		},
-		Transient: passing, Response: strings.TrimSpace(told.Text + "\n" + told.Param), maxAttempts: most,
+		transient: passing, Response: strings.TrimSpace(told.text + "\n" + told.param), maxAttempts: most,
 	}
 }
 
@@ -184,7 +184,7 @@ func (f *Fault) CompareSize(tokens int) {
 		return
 	}
 	if limit := parseTokens(m[1]); limit > 0 && limit < tokens {
-		f.Failure.Kind, f.Transient = agent.KindOverflow, false
+		f.Failure.Kind, f.transient = agent.KindOverflow, false
 	}
 }
 
@@ -222,8 +222,8 @@ func isBadKey(text string) bool {
 var contextLimitPattern = regexp.MustCompile(`(?i)(?:context length (?:is|of)?(?: only)?|context size \(|token limit:|limit is|\blimit:?|limit of|(?:model|prompt) length (?:is|of)|tokens >|` +
 	`tokens allowed \(|max_new_tokens.{0,3} must be <=|should be \[1,|context limit: [0-9 +]+>|longer than the model's context length \(?) *([0-9,]+)|([0-9,]+) maximum context length`)
 
-// ContextLimitIn returns the context size stated in the text of a refusal; 0 if there is none.
-func ContextLimitIn(text string) int {
+// contextLimitIn returns the context size stated in the text of a refusal; 0 if there is none.
+func contextLimitIn(text string) int {
 	m := contextLimitPattern.FindStringSubmatch(text)
 	if m == nil {
 		return 0
@@ -251,7 +251,7 @@ func isPolicy(code string) bool { return strings.Contains(code, "_policy") }
 // isFiltered reports whether a refusal is by the provider's filter. OpenAI refuses pictures with the code
 // moderation_blocked.
 func isFiltered(e *Refusal) bool {
-	return isModeration(e.Code, e.Text) || isPolicy(e.Code) || strings.Contains(e.Text, "safety system")
+	return isModeration(e.Code, e.text) || isPolicy(e.Code) || strings.Contains(e.text, "safety system")
 }
 
 // sanitize clips a server's text, puts it on one line, and removes the key from it.

@@ -6,8 +6,8 @@ type Fact[T any] struct {
 	From  string
 }
 
-// Or returns f, or other if f is unknown.
-func (f Fact[T]) Or(other Fact[T]) Fact[T] {
+// or returns f, or other if f is unknown.
+func (f Fact[T]) or(other Fact[T]) Fact[T] {
 	if f.From == "" {
 		return other
 	}
@@ -23,8 +23,8 @@ func (c Ability) Yes() bool { return c.From != "" && c.Value }
 // No reports whether the model is known to lack the ability.
 func (c Ability) No() bool { return c.From != "" && !c.Value }
 
-// Or returns c, or other if c is unknown.
-func (c Ability) Or(other Ability) Ability { return Ability{c.Fact.Or(other.Fact)} }
+// or returns c, or other if c is unknown.
+func (c Ability) or(other Ability) Ability { return Ability{c.Fact.or(other.Fact)} }
 
 // Facts holds what is known about a model.
 type Facts struct {
@@ -44,8 +44,8 @@ type Facts struct {
 // Or returns f, with unknown facts taken from g.
 func (f Facts) Or(g Facts) Facts {
 	return Facts{
-		ContextTokens: f.ContextTokens.Or(g.ContextTokens), OutputTokens: f.OutputTokens.Or(g.OutputTokens), Sees: f.Sees.Or(g.Sees), Hears: f.Hears.Or(g.Hears),
-		Reasons: f.Reasons.Or(g.Reasons), Caches: f.Caches.Or(g.Caches), Tools: f.Tools.Or(g.Tools), Responses: f.Responses.Or(g.Responses), TruncatesSilently: f.TruncatesSilently || g.TruncatesSilently,
+		ContextTokens: f.ContextTokens.or(g.ContextTokens), OutputTokens: f.OutputTokens.or(g.OutputTokens), Sees: f.Sees.or(g.Sees), Hears: f.Hears.or(g.Hears),
+		Reasons: f.Reasons.or(g.Reasons), Caches: f.Caches.or(g.Caches), Tools: f.Tools.or(g.Tools), Responses: f.Responses.or(g.Responses), TruncatesSilently: f.TruncatesSilently || g.TruncatesSilently,
 	}
 }
 

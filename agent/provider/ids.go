@@ -11,11 +11,11 @@ import (
 type IDRule int
 
 const (
-	// IDPlain is up to 40 letters, digits, _ and -. Both OpenAI and Anthropic take it.
-	IDPlain IDRule = iota
+	// idPlain is up to 40 letters, digits, _ and -. Both OpenAI and Anthropic take it.
+	idPlain IDRule = iota
 	// IDNine is nine letters and digits (Mistral).
 	IDNine
-	// IDLoose is IDPlain or Kimi's own form, functions.name:0.
+	// IDLoose is idPlain or Kimi's own form, functions.name:0.
 	IDLoose
 )
 
@@ -36,10 +36,10 @@ func (r IDRule) fits(id string) bool {
 }
 
 // idLengths are the maximum lengths of ids, by rule.
-var idLengths = [...]int{IDPlain: maxPlainID, IDNine: 9, IDLoose: 100}
+var idLengths = [...]int{idPlain: maxPlainID, IDNine: 9, IDLoose: 100}
 
 // idExtraChars are the characters allowed in ids in addition to letters and digits, by rule.
-var idExtraChars = [...]string{IDPlain: "_-", IDNine: "", IDLoose: "_-.:"}
+var idExtraChars = [...]string{idPlain: "_-", IDNine: "", IDLoose: "_-.:"}
 
 func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

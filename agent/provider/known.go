@@ -70,7 +70,7 @@ func (k *ModelCache[Quirks]) Parameters(family Family, tool *toolgroups.Tool) Pa
 	key := schemaKey{family, &schema[0]}
 	p, ok := k.parameters.Get(key)
 	if !ok {
-		p = AdaptParameters(family, schema)
+		p = adaptParameters(family, schema)
 		if len(tool.Parameters) > 0 {
 			k.parameters.Put(key, p, ModelTTL)
 		}
@@ -101,7 +101,7 @@ func (k *ModelCache[Quirks]) Renamed(family Family, tools []toolgroups.Tool) (re
 // RestoreNames gives the arguments of calls the tools' own names of properties.
 func RestoreNames(calls []agent.Call, renamed map[string]Parameters) {
 	for i := range calls {
-		calls[i].Arguments = renamed[calls[i].Name].OwnNames(calls[i].Arguments)
+		calls[i].Arguments = renamed[calls[i].Name].ownNames(calls[i].Arguments)
 	}
 }
 
@@ -123,7 +123,7 @@ func (k *ModelCache[Quirks]) LearnLimit(model string, f *Fault) {
 	if f.Failure.Kind != agent.KindOverflow {
 		return
 	}
-	if tokens := ContextLimitIn(f.Response); tokens > 0 {
+	if tokens := contextLimitIn(f.Response); tokens > 0 {
 		k.update(model, func(m *ModelEntry[Quirks]) { m.ContextLimit = tokens })
 	}
 }

@@ -105,7 +105,7 @@ var (
 
 // isAboutTools reports whether a refusal is about the definition of a tool, and not about a message.
 func isAboutTools(r *Refusal) bool {
-	text := r.Text + " " + r.Param
+	text := r.text + " " + r.param
 	return toolIndexes.MatchString(text) || aboutSchemas.MatchString(text) && !aboutMessages.MatchString(text)
 }
 

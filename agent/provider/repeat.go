@@ -16,8 +16,8 @@ import (
 
 // Defaults of [Retry].
 const (
-	DefaultMaxAttempts = 4
-	DefaultMaxWait     = time.Minute
+	defaultMaxAttempts = 4
+	defaultMaxWait     = time.Minute
 )
 
 // Pauses between the attempts of one request.
@@ -29,7 +29,7 @@ const (
 // Bounds of one attempt.
 const (
 	FirstTimeout   = 120 * time.Second // for the first byte of a reply
-	StallTimeout   = 60 * time.Second  // for each further piece
+	stallTimeout   = 60 * time.Second  // for each further piece
 	AttemptTimeout = 10 * time.Minute
 )
 
@@ -40,10 +40,10 @@ var (
 
 // Retry bounds how transient failures are retried.
 type Retry struct {
-	// MaxAttempts bounds how often a request is sent. 0 means [DefaultMaxAttempts].
+	// MaxAttempts bounds how often a request is sent. 0 means [defaultMaxAttempts].
 	MaxAttempts int
 	// MaxWait bounds the sum of the pauses between the attempts at one request. If a server asks for a
-	// longer pause, the request is not retried. 0 means [DefaultMaxWait].
+	// longer pause, the request is not retried. 0 means [defaultMaxWait].
 	MaxWait time.Duration
 }
 
@@ -55,7 +55,7 @@ func CheckSettings(r Retry, s Settings, contextTokens int, firstByte time.Durati
 	case s.Vision != "" && s.Vision != "yes" && s.Vision != "no":
 		return r, errors.New("vision must be yes or no")
 	}
-	return Retry{MaxAttempts: cmp.Or(r.MaxAttempts, DefaultMaxAttempts), MaxWait: cmp.Or(r.MaxWait, DefaultMaxWait)}, nil
+	return Retry{MaxAttempts: cmp.Or(r.MaxAttempts, defaultMaxAttempts), MaxWait: cmp.Or(r.MaxWait, defaultMaxWait)}, nil
 }
 
 // Repeat calls try until it returns no fault. It retries at once if adapt reports that it has changed the
@@ -75,7 +75,7 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 			continue
 		}
 		pause := pauses.Next(fault.Failure.RetryAfter)
-		if !fault.Transient || attempt >= fault.attempts(r.MaxAttempts) || pause > left {
+		if !fault.transient || attempt >= fault.attempts(r.MaxAttempts) || pause > left {
 			return fault.Failure
 		}
 		left -= pause
@@ -87,14 +87,14 @@ func (r Retry) Repeat(ctx context.Context, log *slog.Logger, try func() *Fault, 
 	}
 }
 
-// WithTimeouts bounds an attempt: the wait for the first byte, for each further piece by [StallTimeout],
+// WithTimeouts bounds an attempt: the wait for the first byte, for each further piece by [stallTimeout],
 // and the whole attempt, which has at least the time of the first two. The caller calls alive for each
 // piece, and end when the attempt is over.
 func WithTimeouts(ctx context.Context, first, whole time.Duration) (_ context.Context, alive, end func()) {
-	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+StallTimeout), errAttemptTimeout)
+	ctx, stop := context.WithTimeoutCause(ctx, max(whole, first+stallTimeout), errAttemptTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(first, func() { cancel(errStalled) })
-	return ctx, func() { watch.Reset(StallTimeout) }, func() {
+	return ctx, func() { watch.Reset(stallTimeout) }, func() {
 		watch.Stop()
 		cancel(nil)
 		stop()

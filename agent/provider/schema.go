@@ -64,8 +64,8 @@ type Parameters struct {
 	sent, own map[string]string
 }
 
-// OwnNames returns arguments by the model with the tool's own names of properties.
-func (p Parameters) OwnNames(arguments string) string { return renameKeys(arguments, p.own) }
+// ownNames returns arguments by the model with the tool's own names of properties.
+func (p Parameters) ownNames(arguments string) string { return renameKeys(arguments, p.own) }
 
 // SentNames returns arguments of the tool with the names of properties that the model knows.
 func (p Parameters) SentNames(arguments string) string { return renameKeys(arguments, p.sent) }
@@ -107,10 +107,10 @@ func renameKeys(text string, names map[string]string) string {
 	return out.String() + text[done:]
 }
 
-// AdaptParameters changes the schema of a tool's parameters into one that a family of models accepts: servers
+// adaptParameters changes the schema of a tool's parameters into one that a family of models accepts: servers
 // refuse whole requests for one schema. What it cannot express is left out: the tool checks its arguments
 // itself. An undecodable schema is returned unchanged.
-func AdaptParameters(family Family, schema json.RawMessage) Parameters {
+func adaptParameters(family Family, schema json.RawMessage) Parameters {
 	decode := json.NewDecoder(bytes.NewReader(schema))
 	decode.UseNumber() // numbers keep their digits
 	var root map[string]any

@@ -49,9 +49,9 @@ func ReadRefusal(resp *http.Response) *Refusal {
 	defer func() { _ = resp.Body.Close() }()
 	page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part of the body is enough
 	refused := DecodeErrorBody(page)
-	refused.Status, refused.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
+	refused.Status, refused.retryAfter = resp.StatusCode, retryAfter(resp.Header)
 	if to, err := resp.Location(); err == nil {
-		refused.Text = "the server redirects to " + to.Scheme + "://" + to.Host + ": set the base URL to the server's real address"
+		refused.text = "the server redirects to " + to.Scheme + "://" + to.Host + ": set the base URL to the server's real address"
 	}
 	return refused
 }
@@ -88,7 +88,7 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 	switch kind {
 	case "text/html":
 		page, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a part of it is enough
-		return &Refusal{Text: "the server returned a web page; check the base URL: " + string(page)}
+		return &Refusal{text: "the server returned a web page; check the base URL: " + string(page)}
 	case "application/json":
 		raw, err := io.ReadAll(resp.Body)
 		if err != nil {

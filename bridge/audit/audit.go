@@ -18,12 +18,12 @@ import (
 const (
 	// DefaultAge is how long entries are kept unless a setting says otherwise.
 	DefaultAge = 365 * 24 * time.Hour
-	// MaxEntries bounds how many entries are kept.
-	MaxEntries = 50_000
+	// maxEntries bounds how many entries are kept.
+	maxEntries = 50_000
 	// PageChat is the Chat of actions on the administrators' pages.
 	PageChat = "page"
-	// TerminalChat is the Chat of actions by the program's commands.
-	TerminalChat = "terminal"
+	// terminalChat is the Chat of actions by the program's commands.
+	terminalChat = "terminal"
 	// prefix begins the keys of entries, which sort the newest entry first.
 	prefix = "audit/"
 )
@@ -36,7 +36,7 @@ type Entry struct {
 	// By is the person who acted, as platform:id, and Name that person's name on the platform.
 	By   string `json:"by"`
 	Name string `json:"name,omitempty"`
-	// Chat is where the action took place: platform:id[:thread], [PageChat] or [TerminalChat].
+	// Chat is where the action took place: platform:id[:thread], [PageChat] or [terminalChat].
 	Chat string `json:"chat,omitempty"`
 	// About is the object of the action: the name of a conversation's log, or for a sign-in the address
 	// of the browser.
@@ -100,7 +100,7 @@ func List(ctx context.Context, kv storage.KV, most int) (all []Entry, err error)
 	return all, nil
 }
 
-// Prune deletes entries older than before, and the oldest ones beyond [MaxEntries].
+// Prune deletes entries older than before, and the oldest ones beyond [maxEntries].
 func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
 	oldest := fmt.Sprintf("%s%019d", prefix, math.MaxInt64-before.UnixNano())
 	n := 0
@@ -108,7 +108,7 @@ func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
 		if err != nil {
 			return fmt.Errorf("list audit entries: %w", err)
 		}
-		if n++; n <= MaxEntries && entry.Key < oldest {
+		if n++; n <= maxEntries && entry.Key < oldest {
 			continue
 		}
 		if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {

@@ -223,7 +223,7 @@ type ButtonStyle string
 
 // The styles of buttons.
 const (
-	StylePlain   ButtonStyle = ""
+	stylePlain   ButtonStyle = ""
 	StylePrimary ButtonStyle = "primary"
 	StyleDanger  ButtonStyle = "danger"
 )

@@ -55,9 +55,9 @@ type Quoted struct {
 
 // Bounds of quoted messages.
 const (
-	// MaxQuoted bounds the quoted messages of one message, MaxQuotedFiles their files in total.
+	// MaxQuoted bounds the quoted messages of one message, maxQuotedFiles their files in total.
 	MaxQuoted      = 10
-	MaxQuotedFiles = 10
+	maxQuotedFiles = 10
 	// MaxQuotedText bounds the text of a quoted message, in characters.
 	MaxQuotedText = 4096
 	maxQuotedName = 256
@@ -73,8 +73,8 @@ func LimitQuotes(list []Quoted) []Quoted {
 		q.Text = wording.Clip(q.Text, MaxQuotedText)
 		q.Item = wording.Clip(q.Item, maxQuotedName)
 		q.By, q.From = wording.Clip(q.By, maxQuotedName), wording.Clip(q.From, maxQuotedName)
-		q.Files = q.Files[:min(len(q.Files), MaxQuotedFiles-files)]
-		q.Skipped = q.Skipped[:min(len(q.Skipped), MaxQuotedFiles)]
+		q.Files = q.Files[:min(len(q.Files), maxQuotedFiles-files)]
+		q.Skipped = q.Skipped[:min(len(q.Skipped), maxQuotedFiles)]
 		files += len(q.Files)
 		if y := q.Time.Year(); y < 1 || y > 9999 {
 			q.Time = time.Time{} // JSON cannot encode such years

@@ -97,8 +97,8 @@ func TurnsBy(ctx context.Context, store storage.Log, log, by string) iter.Seq2[a
 	}
 }
 
-// PruneAsked deletes the index entries of conversations that have not begun or no longer hold any text.
-func PruneAsked(ctx context.Context, store storage.Store) error {
+// pruneAsked deletes the index entries of conversations that have not begun or no longer hold any text.
+func pruneAsked(ctx context.Context, store storage.Store) error {
 	for a, err := range AskedBy(ctx, store, "") {
 		if err != nil {
 			return err

@@ -172,21 +172,21 @@ func (c Conversation) Delete(ctx context.Context, store storage.Store, rev stora
 	if err := store.Drop(ctx, c.Log()); err != nil {
 		return fmt.Errorf("remove %s: %w", c.Log(), err)
 	}
-	return c.Remove(ctx, store, rev)
+	return c.remove(ctx, store, rev)
 }
 
-// Oldest returns the time of the oldest remaining turn of a conversation.
-func (c Conversation) Oldest() time.Time {
+// oldest returns the time of the oldest remaining turn of a conversation.
+func (c Conversation) oldest() time.Time {
 	if c.OldestTurn.IsZero() {
 		return c.StartedAt
 	}
 	return c.OldestTurn
 }
 
-// EraseBefore erases the messages of a conversation from before a time, and its title, which is a part
+// eraseBefore erases the messages of a conversation from before a time, and its title, which is a part
 // of its first message, if its entry has the revision rev. It reports whether nothing is left, not even
 // a loaded group of a conversation that is still in use.
-func (c Conversation) EraseBefore(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
+func (c Conversation) eraseBefore(ctx context.Context, store storage.Store, before time.Time, rev storage.Revision) (empty bool, err error) {
 	oldest, err := eraseBefore(ctx, store, c.Log(), before)
 	if err != nil {
 		return false, err
@@ -230,5 +230,5 @@ func StartNew(ctx context.Context, store storage.Store, by *queue.Job) (Session,
 	}
 	s.ClearedAt, s.AfterID, s.Previous, s.OriginChat = by.Seq, "", nil, chats.Chat{} // the job is not a message of the chat
 	s.Generation++
-	return s.Save(ctx, store)
+	return s.save(ctx, store)
 }

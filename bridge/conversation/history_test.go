@@ -137,7 +137,7 @@ func TestWhatACommandEndedStaysEndedBehindAMove(t *testing.T) {
 			session.Generation, session.ClearedAt, session.StoppedAt, session.HaltedSeq = 2, 10, 20, 30
 		}
 		if err == nil {
-			_, err = session.Save(t.Context(), store)
+			_, err = session.save(t.Context(), store)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -37,12 +37,12 @@ func Decode(log string, r storage.Record) (agent.Message, error) {
 // Messages yields the messages of a conversation, oldest first. It yields an error for a record that
 // does not decode, and continues.
 func Messages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
-	return Read(ctx, store, log, storage.Query{})
+	return readAll(ctx, store, log, storage.Query{})
 }
 
 // RecentMessages yields the messages of a conversation, newest first.
 func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq2[agent.Message, error] {
-	return Read(ctx, store, log, storage.Query{Backward: true})
+	return readAll(ctx, store, log, storage.Query{Backward: true})
 }
 
 // TaskAnswer returns the answer in the conversation of a task, whose question has the given Ref; empty if
@@ -69,9 +69,9 @@ func RecentMatches(ctx context.Context, store storage.Log, log string, wanted fu
 	return read(ctx, store, log, storage.Query{Backward: true}, wanted)
 }
 
-// Read yields the messages that a query finds, in the order of the query. It yields an error for a
+// readAll yields the messages that a query finds, in the order of the query. It yields an error for a
 // record that does not decode, and continues.
-func Read(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
+func readAll(ctx context.Context, store storage.Log, log string, q storage.Query) iter.Seq2[agent.Message, error] {
 	return read(ctx, store, log, q, func([]byte) bool { return true })
 }
 

@@ -26,14 +26,14 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 			continue
 		}
 		old := c.Task != "" && c.StartedAt.Before(tasksBefore)
-		if !old && c.Oldest().Before(saidBefore) {
+		if !old && c.oldest().Before(saidBefore) {
 			if !erased && tell != nil {
 				if err := tell(ctx); err != nil {
 					return removed, false, err
 				}
 			}
 			erased = true
-			if old, err = c.EraseBefore(ctx, store, saidBefore, entry.Revision); err != nil {
+			if old, err = c.eraseBefore(ctx, store, saidBefore, entry.Revision); err != nil {
 				return removed, erased, err
 			}
 		}
@@ -51,7 +51,7 @@ func Prune(ctx context.Context, store storage.Store, tasksBefore, saidBefore tim
 		removed++
 	}
 	if erased {
-		err = PruneAsked(ctx, store)
+		err = pruneAsked(ctx, store)
 	}
 	return removed, erased, err
 }

@@ -56,8 +56,8 @@ type ClearedSession struct {
 	At time.Time `json:"at"`
 }
 
-// UndoTime is how long a /clear can be undone.
-const UndoTime = 10 * time.Minute
+// undoTime is how long a /clear can be undone.
+const undoTime = 10 * time.Minute
 
 // UndoUntil returns the time until which the newest /clear can be undone; the zero time if there is
 // none.
@@ -65,7 +65,7 @@ func (s Session) UndoUntil() time.Time {
 	if s.Previous == nil {
 		return time.Time{}
 	}
-	return s.Previous.At.Add(UndoTime)
+	return s.Previous.At.Add(undoTime)
 }
 
 // Log returns the name of the conversation's log.
@@ -153,7 +153,7 @@ func (s Session) Clear(ctx context.Context, store storage.Store, by *queue.Job, 
 		s.Generation++
 		s.OriginChat = chats.Chat{}
 	}
-	return s.Save(ctx, store)
+	return s.save(ctx, store)
 }
 
 // AtGeneration returns the session with another generation, or s for 0.
@@ -182,7 +182,7 @@ func (s Session) EndedLog(by *queue.Job) string {
 func (s Session) Undo(ctx context.Context, store storage.Store, by *queue.Job) (Session, error) {
 	s.Generation, s.OriginChat, s.AfterID = s.Previous.Generation, s.Previous.OriginChat, s.Previous.AfterID
 	s.Previous, s.UndoneAt = nil, by.Seq
-	return s.Save(ctx, store)
+	return s.save(ctx, store)
 }
 
 // Stop permanently stops the messages accepted before a job. This is stored, so that it holds after a
@@ -192,7 +192,7 @@ func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Sessi
 		return s, nil
 	}
 	s.StoppedAt = at
-	return s.Save(ctx, store)
+	return s.save(ctx, store)
 }
 
 // StopAnswer permanently stops the answer to one message. This is stored, so that it holds after a
@@ -202,7 +202,7 @@ func (s Session) StopAnswer(ctx context.Context, store storage.Store, seq int64)
 		return s, nil
 	}
 	s.HaltedSeq = seq
-	return s.Save(ctx, store)
+	return s.save(ctx, store)
 }
 
 // Cancellation causes of a running job's context, and errors of [SessionOf].
@@ -214,12 +214,12 @@ var (
 // MovedPrefix begins the keys of chats that continue under another id. The value is the new chat.
 const MovedPrefix = "moved/"
 
-// ErrMoved is returned for a session whose chat continues under another id. The conversation has moved
+// errMoved is returned for a session whose chat continues under another id. The conversation has moved
 // along, so a command in the old chat applies to the new one.
-var ErrMoved = errors.New("conversation: the chat has moved")
+var errMoved = errors.New("conversation: the chat has moved")
 
-// Save writes a session over the revision at which it was read, unless its chat has moved.
-func (s Session) Save(ctx context.Context, store storage.Store) (Session, error) {
+// save writes a session over the revision at which it was read, unless its chat has moved.
+func (s Session) save(ctx context.Context, store storage.Store) (Session, error) {
 	op, err := s.putOp()
 	if err != nil {
 		return s, err
@@ -228,7 +228,7 @@ func (s Session) Save(ctx context.Context, store storage.Store) (Session, error)
 	rev, err := store.Write(ctx, op, storage.Check(moved, storage.Absent))
 	if errors.Is(err, storage.ErrConflict) {
 		if _, absent := store.Get(ctx, moved); absent == nil {
-			return s, fmt.Errorf("store session of %s: %w", s.Chat, ErrMoved)
+			return s, fmt.Errorf("store session of %s: %w", s.Chat, errMoved)
 		}
 	}
 	if err != nil {
@@ -335,9 +335,9 @@ func (c Conversation) AddToList(ctx context.Context, kv storage.KV) error {
 	return nil
 }
 
-// Remove removes a conversation from the lists. If its entry in its owner's list no longer has the
+// remove removes a conversation from the lists. If its entry in its owner's list no longer has the
 // revision rev, it does nothing.
-func (c Conversation) Remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
+func (c Conversation) remove(ctx context.Context, store storage.Store, rev storage.Revision) error {
 	ops := []storage.Op{storage.Delete(conversationKey(c.Owner, c.Log()), rev)}
 	if c.By != "" {
 		ops = append(ops, storage.Delete(askedKey(c.By, c.Log()), storage.Any))

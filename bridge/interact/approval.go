@@ -324,7 +324,7 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 	switch {
 	case len(r.Hashes) > 0 && !slices.Contains(r.Hashes, a.ShownHash):
 		return deny("its card did not show it")
-	case kept.Reason == NotShown:
+	case kept.Reason == notShown:
 		return deny("it could not be shown to a person")
 	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:
 		return deny("nobody approved it within %s", wording.DurationInWords(g.cfg.Timeout))

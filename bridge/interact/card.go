@@ -25,8 +25,8 @@ const DefaultAge = 24 * time.Hour
 
 // Limits of a [Card].
 const (
-	// MaxChoices is the maximum number of buttons.
-	MaxChoices = 60
+	// maxButtons is the maximum number of buttons.
+	maxButtons = 60
 	// MaxLabel is the maximum length of a button's label, in characters.
 	MaxLabel = 40
 )
@@ -142,8 +142,8 @@ var ErrNoButtons = errors.New("interact: the platform has no buttons")
 // checkChoices rejects buttons that no platform could show.
 func checkChoices(rows [][]Choice) error {
 	all := slices.Concat(rows...)
-	if len(all) > MaxChoices {
-		return fmt.Errorf("card: %d buttons, at most %d are shown", len(all), MaxChoices)
+	if len(all) > maxButtons {
+		return fmt.Errorf("card: %d buttons, at most %d are shown", len(all), maxButtons)
 	}
 	for _, c := range all {
 		if n := utf8.RuneCountInString(c.Label); n == 0 || n > MaxLabel {

@@ -166,7 +166,7 @@ func (d *Cards) newStoredCard(chat chats.Chat, card Card) (*StoredCard, error) {
 	}
 	kept := &StoredCard{Card: card, Token: newToken(), Chat: chat, Version: 1}
 	if len(card.Choices) == 0 {
-		kept.markClosed(now, Closed)
+		kept.markClosed(now, closed)
 		return kept, nil
 	}
 	if _, ok := d.cfg.Platforms[chat.Platform].(chats.Editor); !ok {
@@ -273,7 +273,7 @@ func (d *Cards) RecordDelivery(ctx context.Context, j *queue.Run) error {
 	if err != nil || kept == nil || !failed || !kept.IsOpen() {
 		return err
 	}
-	return d.closeUndecided(ctx, kept, NotShown)
+	return d.closeUndecided(ctx, kept, notShown)
 }
 
 func equalPart(a, b receipts.Part) bool {
@@ -301,7 +301,7 @@ func (d *Cards) Invalidate(ctx context.Context, token, note string) error {
 			return showNone
 		}
 		kept.Text += "\n\n" + note
-		kept.markClosed(d.cfg.Now(), Obsolete)
+		kept.markClosed(d.cfg.Now(), obsolete)
 		return showEdited
 	})
 	return err
@@ -315,7 +315,7 @@ func (d *Cards) Close(ctx context.Context, token string, result Result) (*Stored
 			return showNone
 		}
 		kept.applyResult(result)
-		kept.markClosed(d.cfg.Now(), Closed)
+		kept.markClosed(d.cfg.Now(), closed)
 		return showEdited
 	})
 }
@@ -327,7 +327,7 @@ func (d *Cards) HandleSendFailure(ctx context.Context, token string) error {
 	if err != nil || kept == nil || !kept.IsOpen() {
 		return err
 	}
-	return d.closeUndecided(ctx, kept, NotShown)
+	return d.closeUndecided(ctx, kept, notShown)
 }
 
 // Move shows the open cards of a moved chat in the new one. Cards that are still to be sent go there

@@ -260,7 +260,7 @@ func (d *Elicitation) AnsweredCard(ctx context.Context, m chats.Message) (string
 	if m.Kind != chats.KindText || text == "" || strings.HasPrefix(text, "/") {
 		return "", nil
 	}
-	open, err := d.cfg.Cards.OpenInChat(ctx, ElicitationKind, m.Chat)
+	open, err := d.cfg.Cards.openInChat(ctx, ElicitationKind, m.Chat)
 	for _, kept := range open {
 		f, err := decodeForm(kept.Card)
 		if err != nil || f.Requester != m.SenderID() {
@@ -278,7 +278,7 @@ func (d *Elicitation) AnsweredCard(ctx context.Context, m chats.Message) (string
 
 // HandleReply handles a message that answers a question.
 func (d *Elicitation) HandleReply(ctx context.Context, j *queue.Run) (string, error) {
-	text, err := d.cfg.Cards.HandleReply(ctx, j)
+	text, err := d.cfg.Cards.handleReply(ctx, j)
 	if err == nil && text == "" {
 		outbox.DeliveryOf(j).Parts = []receipts.Part{} // the card shows the outcome
 	}

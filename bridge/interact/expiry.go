@@ -49,8 +49,8 @@ func (d *Cards) untrack(token string) (open bool) {
 	return open
 }
 
-// OpenInChat returns the open cards of a kind in a chat.
-func (d *Cards) OpenInChat(ctx context.Context, kind string, in chats.Chat) ([]*StoredCard, error) {
+// openInChat returns the open cards of a kind in a chat.
+func (d *Cards) openInChat(ctx context.Context, kind string, in chats.Chat) ([]*StoredCard, error) {
 	var tokens []string
 	d.mu.Lock()
 	for token, card := range d.due {
@@ -191,5 +191,5 @@ func (d *Cards) expire(ctx context.Context, token string) error {
 	case !kept.IsOpen():
 		return d.finishChange(ctx, kept)
 	}
-	return d.closeUndecided(ctx, kept, Expired)
+	return d.closeUndecided(ctx, kept, expired)
 }

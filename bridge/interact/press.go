@@ -43,10 +43,10 @@ const (
 )
 
 // closedToasts answer presses of closed cards.
-var closedToasts = map[CloseReason]string{Closed: toastDecided, Expired: toastExpired, NotShown: toastUnknown, Obsolete: toastUnknown}
+var closedToasts = map[CloseReason]string{closed: toastDecided, expired: toastExpired, notShown: toastUnknown, obsolete: toastUnknown}
 
 // undecidedNotes are shown below a card that closed without a decision, if its handler returns no text.
-var undecidedNotes = map[CloseReason]string{Expired: "_Expired._", NotShown: "_Could not be shown completely._"}
+var undecidedNotes = map[CloseReason]string{expired: "_Expired._", notShown: "_Could not be shown completely._"}
 
 var (
 	// errStillSending is returned for a press that arrived before its message was recorded. The press is
@@ -160,7 +160,7 @@ func (d *Cards) resolvePress(ctx context.Context, j *queue.Run) (string, error) 
 	case !kept.IsOpen():
 		return closedToasts[kept.Reason], d.finishChange(ctx, kept)
 	case !d.cfg.Now().Before(kept.Expires):
-		return toastExpired, d.closeUndecided(ctx, kept, Expired)
+		return toastExpired, d.closeUndecided(ctx, kept, expired)
 	case len(kept.IDs) == 0:
 		return "", errStillSending
 	case m.TargetID != kept.IDs[len(kept.IDs)-1] && !kept.PossiblyDuplicated:
@@ -177,9 +177,9 @@ func (d *Cards) resolvePress(ctx context.Context, j *queue.Run) (string, error) 
 // replyLate is the reply to a message that answers a closed card.
 const replyLate = "That question is over, so I did not use your answer. Please send it again if it was meant for me."
 
-// HandleReply handles a message that answers a card, and returns the text for its sender; empty if the
+// handleReply handles a message that answers a card, and returns the text for its sender; empty if the
 // card shows the outcome.
-func (d *Cards) HandleReply(ctx context.Context, j *queue.Run) (string, error) {
+func (d *Cards) handleReply(ctx context.Context, j *queue.Run) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
 	kept, err := d.Get(ctx, outbox.DeliveryOf(j).RepliesTo)
@@ -193,7 +193,7 @@ func (d *Cards) HandleReply(ctx context.Context, j *queue.Run) (string, error) {
 	case !kept.IsOpen():
 		return replyLate, d.finishChange(ctx, kept)
 	case !d.cfg.Now().Before(kept.Expires):
-		return replyLate, d.closeUndecided(ctx, kept, Expired)
+		return replyLate, d.closeUndecided(ctx, kept, expired)
 	}
 	isReply := slices.ContainsFunc(j.Message.Quoted, func(q chats.Quoted) bool { return q.Kind == chats.RefReply && slices.Contains(kept.IDs, q.ID) })
 	return d.handleChoice(ctx, j, kept, Press{Text: j.Message.Text, IsReply: isReply})
@@ -222,7 +222,7 @@ func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard
 	kept.LastPress, kept.LastToast = j.Key(), result.Toast
 	how := open
 	if result.Close {
-		how = Closed
+		how = closed
 	}
 	return result.Toast, d.saveResult(ctx, kept, result, how)
 }

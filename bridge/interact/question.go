@@ -37,10 +37,10 @@ func ApprovalRequestOf(kept *StoredCard, user string, role toolgroups.Role) (App
 		return q, true // a user of another platform
 	}
 	if r.mayAllow(user, role) {
-		q.AllowData = kept.ButtonData(receipts.ChoiceAllow)
+		q.AllowData = kept.buttonData(receipts.ChoiceAllow)
 	}
 	if r.mayAllow(user, role) || user == r.Requester {
-		q.DenyData, q.Text = kept.ButtonData(receipts.ChoiceDeny), kept.Text
+		q.DenyData, q.Text = kept.buttonData(receipts.ChoiceDeny), kept.Text
 		if kept.Lead != "" { // long arguments
 			q.Text = kept.Lead + "\n\n" + kept.Text
 		}

@@ -196,7 +196,7 @@ func TestACardIsEndedByWhoAnswersInItsChat(t *testing.T) {
 		}
 		all[1].owns.Store(true)
 		after(2 * time.Second)
-		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || now.Reason != Expired || all[0].handled.Load() != 0 || all[1].handled.Load() != 1 {
+		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || now.Reason != expired || all[0].handled.Load() != 0 || all[1].handled.Load() != 1 {
 			t.Errorf("it ends as %q (%v)", now.Reason, err)
 		}
 		if !all[0].told(kept.Token) || !all[1].told(kept.Token) {
@@ -215,7 +215,7 @@ func TestACardThatTwoReplicasEndIsWrittenOnce(t *testing.T) {
 		kept := all[0].ask(t, "a")
 		after(2 * time.Minute)
 		now, err := all[0].Get(t.Context(), kept.Token)
-		if err != nil || now.Reason != Expired || now.Version != kept.Version+1 {
+		if err != nil || now.Reason != expired || now.Version != kept.Version+1 {
 			t.Errorf("it ends as %q in version %d after %d (%v)", now.Reason, now.Version, kept.Version, err)
 		}
 	})

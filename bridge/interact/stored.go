@@ -48,14 +48,14 @@ type CloseReason string
 // Values of [CloseReason].
 const (
 	open CloseReason = ""
-	// Closed: a user decided, or the bridge closed it.
-	Closed CloseReason = "closed"
-	// Expired: no user decided in time.
-	Expired CloseReason = "expired"
-	// NotShown: the platform refused a part of it.
-	NotShown CloseReason = "unseen"
-	// Obsolete: it is no longer needed.
-	Obsolete CloseReason = "void"
+	// closed: a user decided, or the bridge closed it.
+	closed CloseReason = "closed"
+	// expired: no user decided in time.
+	expired CloseReason = "expired"
+	// notShown: the platform refused a part of it.
+	notShown CloseReason = "unseen"
+	// obsolete: it is no longer needed.
+	obsolete CloseReason = "void"
 )
 
 // IsOpen reports whether the card can still be decided.
@@ -86,8 +86,8 @@ func (c *StoredCard) buttonDataAt(n int) string {
 	return fmt.Sprintf("%s-%d-%d", c.Token, c.Version-c.Progress, n)
 }
 
-// ButtonData returns the data of the button with a value; empty if there is none.
-func (c *StoredCard) ButtonData(value string) string {
+// buttonData returns the data of the button with a value; empty if there is none.
+func (c *StoredCard) buttonData(value string) string {
 	for n, choice := range slices.Concat(c.Choices...) {
 		if choice.Value == value {
 			return c.buttonDataAt(n)

@@ -142,8 +142,8 @@ func (k *breaker) release() {
 	k.changed = make(chan struct{})
 }
 
-// IsUp reports whether no outage of a platform is known.
-func (s *Sender) IsUp(platform string) bool { return !s.breakers[platform].isTripped.Load() }
+// isUp reports whether no outage of a platform is known.
+func (s *Sender) isUp(platform string) bool { return !s.breakers[platform].isTripped.Load() }
 
 // isOutage reports whether a send failed because of the platform and not because of its content.
 func isOutage(failure *chats.SendError) bool {

@@ -124,7 +124,7 @@ func (w *livePreview) wait(d time.Duration) bool {
 
 // platformWait returns how long the preview has to wait before the platform accepts an update.
 func (w *livePreview) platformWait() time.Duration {
-	if !w.previews.cfg.Sender.IsUp(w.to.Chat.Platform) {
+	if !w.previews.cfg.Sender.isUp(w.to.Chat.Platform) {
 		return previewPause
 	}
 	id := ""
@@ -187,7 +187,7 @@ func (w *livePreview) show(ctx context.Context, show chats.Preview) time.Duratio
 	if err := w.checkOwnership(); err != nil {
 		return w.handleError(ctx, &chats.SendError{Outcome: chats.Later, Err: err})
 	}
-	show.Part.Buttons = w.stored.StopButtons()
+	show.Part.Buttons = w.stored.stopButtons()
 	next := *w.stored
 	call, cancel := context.WithTimeout(chats.WithPrecondition(ctx, w.checkOwnership), previewTimeout)
 	defer cancel()

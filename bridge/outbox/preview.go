@@ -26,7 +26,7 @@ func (s *Sender) ReplacePreview(j *queue.Run, parts []receipts.Part) []receipts.
 	case len(parts) > 1 && d.CardToken == "":
 		first.ReplacesID = p.ID
 		last := *first
-		last.RemovesButtons, first.Buttons = true, p.StopButtons()
+		last.RemovesButtons, first.Buttons = true, p.stopButtons()
 		return append(parts, last)
 	default:
 		first.ReplacesID = p.ID

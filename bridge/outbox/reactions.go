@@ -182,7 +182,7 @@ func (s *ReactionTracker) addReaction(one *reaction) (pause time.Duration, gone 
 	switch {
 	case !s.cfg.Queue.IsWaiting(one.queue, one.key):
 		return 0, s.deleteRecord(one)
-	case !s.cfg.Sender.IsUp(one.chat.Platform):
+	case !s.cfg.Sender.isUp(one.chat.Platform):
 		return one.pauses.Next(0), false
 	}
 	if !one.isStored {

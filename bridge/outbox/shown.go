@@ -50,8 +50,8 @@ const KindPreview chats.Kind = "preview"
 // stopPrefix begins the data of the buttons of previews. The data of cards never begins with it.
 const stopPrefix = "stop:"
 
-// StopButtons returns the buttons of a preview.
-func (p *Preview) StopButtons() [][]chats.Button {
+// stopButtons returns the buttons of a preview.
+func (p *Preview) stopButtons() [][]chats.Button {
 	return [][]chats.Button{{{Label: "⏹ Stop", Data: stopPrefix + p.Token}}}
 }
 

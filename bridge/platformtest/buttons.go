@@ -283,7 +283,7 @@ func testPressForged(t testing.TB, w *world) {
 
 func testPressAnswered(t testing.TB, w *world) {
 	f := w.startBare()
-	place := w.open(Thread, w.harness.Member)
+	place := w.open(thread, w.harness.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
 	f.press(place, w.harness.Member, card.ID, yesNo()[0].Data)
 	press := f.awaitPresses(1)[0]
@@ -330,7 +330,7 @@ func testEditReplaces(t testing.TB, w *world) {
 
 func testEditOfNothing(t testing.TB, w *world) {
 	f := w.startBare()
-	place := w.open(Thread, w.harness.Member)
+	place := w.open(thread, w.harness.Member)
 	card := f.post(place, f.part("sure?", yesNo()))
 	for _, id := range []string{"", "999999999", "nothing"} {
 		var failure *chats.SendError

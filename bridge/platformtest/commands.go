@@ -65,7 +65,7 @@ func testStop(t testing.TB, w *world) {
 func testClear(t testing.TB, w *world) {
 	w.start()
 	places := w.openAll()
-	untouched := w.open(Thread, w.harness.Admin)
+	untouched := w.open(thread, w.harness.Admin)
 	w.say(untouched, "kept")
 	for i, place := range places {
 		by := w.harness.Admin
@@ -89,7 +89,7 @@ func testUndo(t testing.TB, w *world) {
 		t.Skip("the platform shows no buttons")
 	}
 	w.start()
-	for i, kind := range []Kind{Shared, Direct, Thread} {
+	for i, kind := range []Kind{Shared, Direct, thread} {
 		place := w.open(kind, w.harness.Admin)
 		by := func(text string) { w.harness.Say(place, w.harness.Admin, text) }
 		by("remember this")
@@ -104,7 +104,7 @@ func testUndo(t testing.TB, w *world) {
 			presser.Press(place, w.harness.Member, card.ID, card.Buttons[0][0].Data)
 			w.await("the refusal", func(v View) bool { return len(v.Toasts) > 0 })
 		}
-		if kind == Thread {
+		if kind == thread {
 			by("/undo")
 		} else {
 			presser.Press(place, w.harness.Admin, card.ID, card.Buttons[0][0].Data)
@@ -118,7 +118,7 @@ func testUndo(t testing.TB, w *world) {
 
 func testClearIsRefused(t testing.TB, w *world) {
 	w.start()
-	for _, kind := range []Kind{Shared, Thread} {
+	for _, kind := range []Kind{Shared, thread} {
 		place := w.open(kind, w.harness.Admin)
 		w.harness.Say(place, w.harness.Admin, "remember this")
 		w.awaitShown(place, 1)
@@ -155,7 +155,7 @@ func (w *world) awaitConfided(place Place, behind int, text string) int {
 // testConfides checks that the personal commands of one user are answered to that user alone.
 func testConfides(_ testing.TB, w *world) {
 	w.start()
-	for n, kind := range []Kind{Shared, Thread} {
+	for n, kind := range []Kind{Shared, thread} {
 		place := w.open(kind, w.harness.Member)
 		w.say(place, "hello "+strconv.Itoa(n))
 		w.awaitShown(place, 1)
@@ -178,7 +178,7 @@ func testStrangers(t testing.TB, w *world) {
 	}
 	w.start()
 	direct := w.open(Direct, w.harness.Stranger)
-	shared, thread := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Stranger)
+	shared, thread := w.open(Shared, w.harness.Member), w.open(thread, w.harness.Stranger)
 	for range 2 {
 		w.harness.Say(direct, w.harness.Stranger, "let me in")
 	}

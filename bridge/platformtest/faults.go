@@ -24,7 +24,7 @@ func faultProperties() []property {
 }
 
 func testDuplicate(t testing.TB, w *world) {
-	for _, kind := range []Kind{Direct, Shared, Thread} {
+	for _, kind := range []Kind{Direct, Shared, thread} {
 		place := w.open(kind, w.harness.Member)
 		w.harness.Inject(place, Fault{Effect: DuplicateDelivery})
 		w.say(place, "once")
@@ -36,7 +36,7 @@ func testDuplicate(t testing.TB, w *world) {
 
 func testAnswerDropped(t testing.TB, w *world) {
 	w.start()
-	for _, kind := range []Kind{Direct, Thread} {
+	for _, kind := range []Kind{Direct, thread} {
 		place := w.open(kind, w.harness.Member)
 		w.harness.Inject(place, Fault{Effect: AnswerDropped})
 		w.say(place, "lost")
@@ -63,7 +63,7 @@ func testFlood(t testing.TB, w *world) {
 	if len(refused.Messages) != 0 {
 		t.Fatalf("shown: %q, want nothing", texts(refused.Messages))
 	}
-	w.want(w.awaitSettled(w.open(Thread, w.harness.Member)))
+	w.want(w.awaitSettled(w.open(thread, w.harness.Member)))
 	// While this answer is retried, one that ignored the limit would be retried as well. Once is not
 	// enough, because both could be tried at the same moment.
 	failing := w.open(Shared, w.harness.Member)
@@ -88,7 +88,7 @@ func testServerError(t testing.TB, w *world) { w.checkRetry(t, Fault{Effect: Ser
 
 func testOutage(t testing.TB, w *world) {
 	w.start()
-	place, other := w.open(Direct, w.harness.Member), w.open(Thread, w.harness.Member)
+	place, other := w.open(Direct, w.harness.Member), w.open(thread, w.harness.Member)
 	w.want(w.awaitSettled(place))
 	w.harness.Inject(place, Fault{Effect: Outage})
 	w.say(place, "cut off")
@@ -134,7 +134,7 @@ func testOwnedElsewhere(t testing.TB, w *world) {
 func (w *world) checkRetry(t testing.TB, fault Fault, marked bool) {
 	t.Helper()
 	w.start()
-	place := w.open(Thread, w.harness.Member)
+	place := w.open(thread, w.harness.Member)
 	w.harness.Inject(place, fault)
 	w.say(place, "patience")
 	w.wantOnce(w.awaitShown(place, 1), reply("patience"), marked)

@@ -144,7 +144,7 @@ func testGrows(t testing.TB, w *world) {
 func testGrowsInAFlood(_ testing.TB, w *world) {
 	g := w.startStory()
 	story := w.wholeStory(g)
-	begins, changes := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	begins, changes := w.open(Shared, w.harness.Member), w.open(thread, w.harness.Member)
 	w.harness.Inject(begins, Fault{Effect: RateLimited, RetryAfter: time.Second})
 	w.say(begins, "tell")
 	w.say(changes, "tell")
@@ -160,7 +160,7 @@ func testGrowsInAFlood(_ testing.TB, w *world) {
 func testGrowsAndIsLost(_ testing.TB, w *world) {
 	g := w.startStory()
 	story := w.wholeStory(g)
-	begins, changes := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	begins, changes := w.open(Shared, w.harness.Member), w.open(thread, w.harness.Member)
 	w.harness.Inject(begins, Fault{Effect: AnswerDropped})
 	w.say(begins, "tell")
 	w.say(changes, "tell")
@@ -176,7 +176,7 @@ func testGrowsAndIsLost(_ testing.TB, w *world) {
 func testGrowsSlowly(_ testing.TB, w *world) {
 	g := w.startStory()
 	story := w.wholeStory(g)
-	begins, changes := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	begins, changes := w.open(Shared, w.harness.Member), w.open(thread, w.harness.Member)
 	w.harness.Inject(begins, Fault{Effect: Slow, RetryAfter: time.Second})
 	w.say(begins, "tell")
 	w.say(changes, "tell")
@@ -196,7 +196,7 @@ func testGrowsNoMore(t testing.TB, w *world) {
 		t.Skip("users cannot delete messages of the bot")
 	}
 	story := w.wholeStory(g)
-	deleted, refused := w.open(Shared, w.harness.Member), w.open(Thread, w.harness.Member)
+	deleted, refused := w.open(Shared, w.harness.Member), w.open(thread, w.harness.Member)
 	w.say(deleted, "tell")
 	w.say(refused, "tell")
 	remover.Remove(deleted, w.awaitFirstHalf(deleted).ID)
@@ -218,7 +218,7 @@ func testGrowsUntilStopped(t testing.TB, w *world) {
 	if !ok {
 		t.Skip("the platform shows no buttons")
 	}
-	for _, kind := range []Kind{Shared, Thread} {
+	for _, kind := range []Kind{Shared, thread} {
 		place := w.open(kind, w.harness.Member)
 		w.say(place, "tell")
 		half := w.awaitFirstHalf(place)
@@ -264,7 +264,7 @@ func testSaysWhatItDoes(t testing.TB, w *world) {
 func testGrowsAcrossARestart(t testing.TB, w *world) {
 	g := w.startStory()
 	story := w.wholeStory(g)
-	for _, kind := range []Kind{Shared, Thread} {
+	for _, kind := range []Kind{Shared, thread} {
 		known, asked := make(chan struct{}), "tell in a "+string(kind)
 		once := sync.OnceFunc(func() { close(known) })
 		w.store.onJob(func(_ context.Context, j jobRecord, write func() error) error {

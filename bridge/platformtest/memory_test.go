@@ -73,7 +73,7 @@ func (m *memory) Open(kind Kind, by string) (place Place) {
 			place = Place("memory:dm-" + by)
 		case Shared:
 			place = Place(fmt.Sprintf("memory:shared-%d", m.opened))
-		case Thread:
+		case thread:
 			place = Place(fmt.Sprintf("memory:forum:%d", m.opened))
 			m.openers[string(place)] = by
 		}

@@ -112,19 +112,19 @@ func testWorking(t testing.TB, w *world) {
 			return slices.Contains(v.Working, place) == on
 		})
 	}
-	for _, place := range []Place{w.open(Thread, w.harness.Member), w.open(Thread, w.harness.Admin)} {
+	for _, place := range []Place{w.open(thread, w.harness.Member), w.open(thread, w.harness.Admin)} {
 		w.say(place, "slow one to stop")
 		works(place, true)
 		w.say(place, "/stop")
 		works(place, false)
 	}
-	place := w.open(Thread, w.harness.Member)
+	place := w.open(thread, w.harness.Member)
 	w.say(place, "break down")
 	works(place, true)
 	close(breaks)
 	works(place, false)
 	w.awaitShown(place, 1)
-	place = w.open(Thread, w.harness.Member)
+	place = w.open(thread, w.harness.Member)
 	w.say(place, "slow one to answer")
 	works(place, true)
 	close(g.open)

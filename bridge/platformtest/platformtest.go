@@ -58,7 +58,7 @@ type Kind string
 const (
 	Direct Kind = "direct chat"
 	Shared Kind = "shared chat"
-	Thread Kind = "thread"
+	thread Kind = "thread"
 )
 
 // Place identifies a chat or thread. Only the service interprets it.

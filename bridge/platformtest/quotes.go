@@ -196,7 +196,7 @@ func testThreadReaches(t testing.TB, w *world) {
 		t.Skip("the platform cannot read threads")
 	}
 	for i := range 2 {
-		place := w.open(Thread, w.harness.Member)
+		place := w.open(thread, w.harness.Member)
 		p.Ambient(place, w.harness.Admin, "the plan is blue")
 		p.Ambient(place, w.harness.Stranger, "and the roof green")
 		w.say(place, fmt.Sprintf("what colour %d?", i))

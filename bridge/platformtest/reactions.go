@@ -91,7 +91,7 @@ func testSignedAcrossARestart(t testing.TB, w *world) {
 func testJudged(_ testing.TB, w *world) {
 	r := w.reactor()
 	w.start()
-	for _, kind := range []Kind{Direct, Shared, Thread} {
+	for _, kind := range []Kind{Direct, Shared, thread} {
 		place := w.open(kind, w.harness.Member)
 		w.say(place, "what do you think?")
 		id := w.awaitShown(place, 1)[0].ID

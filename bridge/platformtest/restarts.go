@@ -149,7 +149,7 @@ func testRestartWhileSending(t testing.TB, w *world) {
 		return err
 	})
 	w.start()
-	place := w.open(Thread, w.harness.Member)
+	place := w.open(thread, w.harness.Member)
 	w.say(place, "cut off")
 	waitFor(t, "the record of the sending", sending)
 	// Without release, the write would only end after [queue.WriteTimeout].
@@ -246,7 +246,7 @@ func testNoRecordNoArrival(_ testing.TB, w *world) {
 		return write()
 	})
 	w.start()
-	place := w.open(Thread, w.harness.Member)
+	place := w.open(thread, w.harness.Member)
 	w.say(place, "record me")
 	w.want(w.awaitSettled(place), reply("record me"))
 }

@@ -35,7 +35,7 @@ func testLongAnswers(t testing.TB, w *world) {
 		return echo(ctx, said)
 	}
 	w.start()
-	for _, kind := range []Kind{Direct, Thread} {
+	for _, kind := range []Kind{Direct, thread} {
 		place := w.open(kind, w.harness.Member)
 		before := 0
 		for _, name := range []string{"words", "code", "bold", "solid"} {

@@ -218,7 +218,7 @@ func (w *world) open(kind Kind, by string) Place {
 func (w *world) openAll() []Place {
 	w.t.Helper()
 	var places []Place
-	for _, kind := range []Kind{Direct, Shared, Thread, Thread} {
+	for _, kind := range []Kind{Direct, Shared, thread, thread} {
 		places = append(places, w.open(kind, w.harness.Member))
 	}
 	return places

@@ -21,13 +21,13 @@ import (
 
 // Bounds of the messages that are stored and shown for a group.
 const (
-	// MaxKept is how many messages of a chat or thread are stored; sometimes there are a few more.
-	MaxKept = 50
+	// maxKept is how many messages of a chat or thread are stored; sometimes there are a few more.
+	maxKept = 50
 	// MaxAge is how long they are stored.
 	MaxAge = 24 * time.Hour
-	// MaxShown bounds how many are shown at once, MaxTokens their total size.
+	// MaxShown bounds how many are shown at once, maxTokens their total size.
 	MaxShown  = 30
-	MaxTokens = 1000
+	maxTokens = 1000
 	// maxText bounds one message, in characters.
 	maxText = 500
 	// trimInterval is the number of new messages in a chat or thread after which its surplus is deleted.
@@ -244,7 +244,7 @@ func (o *Observer) trim(ctx context.Context, chat chats.Chat) error {
 	if err != nil {
 		return err
 	}
-	return o.remove(ctx, all[:max(0, len(all)-MaxKept)])
+	return o.remove(ctx, all[:max(0, len(all)-maxKept)])
 }
 
 // Recent returns the latest stored messages of a chat's thread, or outside of threads if there is none,
@@ -265,7 +265,7 @@ func (o *Observer) Recent(ctx context.Context, chat chats.Chat, after string, na
 			list = append(list, q)
 		}
 	}
-	return conversation.LastQuotes(list[max(0, len(list)-MaxShown):], MaxTokens), nil
+	return conversation.LastQuotes(list[max(0, len(list)-MaxShown):], maxTokens), nil
 }
 
 type record struct {

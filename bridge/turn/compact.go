@@ -40,8 +40,8 @@ const (
 const NoticeCut = "\n\n_This conversation has grown too long: I answered without its beginning. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
-// NoticeShortened follows an answer that was given without older turns because the model refused them.
-const NoticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
+// noticeShortened follows an answer that was given without older turns because the model refused them.
+const noticeShortened = "\n\n_The language model refuses a part of our earlier conversation, so I answered without it. " +
 	"Nothing is deleted, and /new begins a new conversation._"
 
 // noticeSmallContext follows the first answer of a conversation whose model has too small a context, once that

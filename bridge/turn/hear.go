@@ -203,7 +203,7 @@ func (t *Runner) gatherOrAnswer(ctx context.Context, j *queue.Run, h *conversati
 	}
 	answer = strings.TrimSpace(answer)
 	if h.Last == 0 {
-		if err := t.AddToList(ctx, j, scope); err != nil {
+		if err := t.addToList(ctx, j, scope); err != nil {
 			return "", err
 		}
 	}

@@ -32,7 +32,7 @@ func (t *Runner) LoadGroup(ctx context.Context, j *queue.Run, scope toolgroups.S
 		return fault.Message, nil
 	}
 	if h.Last == 0 {
-		if err := t.AddToList(ctx, j, scope); err != nil {
+		if err := t.addToList(ctx, j, scope); err != nil {
 			return "", err
 		}
 	}

@@ -15,9 +15,9 @@ import (
 // clock.
 const pieceGap = 3 * time.Second
 
-// IsNextPiece reports whether a message is the next piece after another. Pieces are the pictures of an
+// isNextPiece reports whether a message is the next piece after another. Pieces are the pictures of an
 // album, the parts of a text that a client has split, and a comment with the messages it forwards.
-func IsNextPiece(before, j *queue.Run) bool {
+func isNextPiece(before, j *queue.Run) bool {
 	a, b := &before.Message, &j.Message
 	if a.User != b.User || b.Kind != chats.KindText || before.PieceCount > 0 || !j.Unstarted || WorkOf(j).Parts != nil || WorkOf(j).Notice != "" {
 		return false
@@ -39,7 +39,7 @@ const maxPieces = 32
 // forwarded messages than [chats.MaxQuoted] is split, and a second comment begins another message.
 func CountPieces(some []*queue.Run) (n int) {
 	forwards, hasWords := 0, false
-	for ; n < min(len(some), maxPieces) && (n == 0 || IsNextPiece(some[n-1], some[n])); n++ {
+	for ; n < min(len(some), maxPieces) && (n == 0 || isNextPiece(some[n-1], some[n])); n++ {
 		switch {
 		case some[n].Message.IsForward():
 			if forwards++; forwards > chats.MaxQuoted {

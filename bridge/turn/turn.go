@@ -85,7 +85,7 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 		}
 	}
 	if h.Last == 0 {
-		if err := t.AddToList(ctx, j, scope); err != nil {
+		if err := t.addToList(ctx, j, scope); err != nil {
 			return "", false, err
 		}
 	}
@@ -102,8 +102,8 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 	return "", false, nil
 }
 
-// AddToList adds the conversation of a job to the list of its owner's conversations.
-func (t *Runner) AddToList(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
+// addToList adds the conversation of a job to the list of its owner's conversations.
+func (t *Runner) addToList(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: WorkOf(j).Generation,
 		Title: titleOf(cmp.Or(textOrTranscript(j), quotedText(j.Message))), StartedAt: t.cfg.Now(),
@@ -251,7 +251,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 				m.Text = missing.addNotice(h, t.withSources(ctx, j, h, m.Text))
 			}
 			if shortened {
-				m.Text += NoticeShortened
+				m.Text += noticeShortened
 			}
 			m.Text = missing.addLeftOutNotice(h, addModelNotices(h, persona.Model, m.Text))
 			answer = m.Text

@@ -21,7 +21,7 @@ import (
 
 // Defaults of [Settings].
 const (
-	DefaultWindowTokens = 96_000
+	defaultWindowTokens = 96_000
 	DefaultTimeout      = 15 * time.Minute
 	DefaultTaskTokens   = 100_000
 	DefaultTaskTimeout  = time.Hour
@@ -131,7 +131,7 @@ type Settings struct {
 	// Observe, if not nil, receives events of turns, concurrently. Events may be lost.
 	Observe func(chats.Chat, agent.Event)
 	// WindowTokens bounds the part of a conversation that is read for a turn, estimated at four bytes a
-	// token. 0 means [DefaultWindowTokens].
+	// token. 0 means [defaultWindowTokens].
 	WindowTokens int
 	// Timeout bounds one answer. It starts anew after each wait for a user and after a restart. 0 means
 	// [DefaultTimeout].
@@ -258,7 +258,7 @@ type Runner struct {
 
 // New returns a runner. Zero values of the settings become their defaults.
 func New(cfg Config) *Runner {
-	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, DefaultWindowTokens)
+	cfg.WindowTokens = cmp.Or(cfg.WindowTokens, defaultWindowTokens)
 	cfg.PictureTokens = cmp.Or(cfg.PictureTokens, DefaultPictureTokens)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	cfg.Background.Tokens = cmp.Or(cfg.Background.Tokens, DefaultTaskTokens)

@@ -82,7 +82,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	exec := cfg.Tools.Exec
 	exec.MaxTotalMemory = cfg.Tools.ExecMemoryMiB << 20
 	basics, err := core.New(core.Config{
-		Location: zone, Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: History{Store: store, Memory: c.memory}, Logger: log,
+		Location: zone, Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: history{store: store, memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),
 		Exec: exec,
 	})

@@ -13,20 +13,20 @@ import (
 	"oneclaw/toolgroups/memory"
 )
 
-// History gives the history tool access to stored conversations and memory.
-type History struct {
-	Store  storage.Store
-	Memory *memory.Memory
+// history gives the history tool access to stored conversations and memory.
+type history struct {
+	store  storage.Store
+	memory *memory.Memory
 }
 
 // Passages implements core.History. It yields notes first, then the newest conversations, each from its
 // end.
-func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
+func (h history) Passages(ctx context.Context, owner string, q core.HistoryQuery) iter.Seq2[core.Passage, error] {
 	return func(yield func(core.Passage, error) bool) {
 		if slices.Contains(q.Kinds, core.KindMemory) && !h.yieldNotes(ctx, owner, q, yield) {
 			return
 		}
-		conversations, err := conversation.Conversations(ctx, h.Store, owner)
+		conversations, err := conversation.Conversations(ctx, h.store, owner)
 		if err != nil {
 			yield(core.Passage{}, err)
 			return
@@ -43,8 +43,8 @@ func (h History) Passages(ctx context.Context, owner string, q core.HistoryQuery
 	}
 }
 
-func (h History) yieldNotes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
-	notes, err := h.Memory.Notes(ctx, owner)
+func (h history) yieldNotes(ctx context.Context, owner string, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+	notes, err := h.memory.Notes(ctx, owner)
 	if err != nil {
 		return yield(core.Passage{}, err)
 	}
@@ -61,7 +61,7 @@ func (h History) yieldNotes(ctx context.Context, owner string, q core.HistoryQue
 
 // yieldConversation yields the title of a conversation, and its messages from the end back to the query's
 // From. Tool results count as messages if they were cleared from requests.
-func (h History) yieldConversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
+func (h history) yieldConversation(ctx context.Context, c conversation.Conversation, q core.HistoryQuery, yield func(core.Passage, error) bool) bool {
 	if slices.Contains(q.Kinds, core.KindSession) && !c.StartedAt.Before(q.From) {
 		if !yield(core.Passage{Kind: core.KindSession, Time: c.StartedAt, Title: c.Title, Text: c.Title}, nil) {
 			return false
@@ -71,7 +71,7 @@ func (h History) yieldConversation(ctx context.Context, c conversation.Conversat
 		return true
 	}
 	cleared := false
-	for m, err := range conversation.RecentMatches(ctx, h.Store, c.Log(), recordFilter(q)) {
+	for m, err := range conversation.RecentMatches(ctx, h.store, c.Log(), recordFilter(q)) {
 		if err != nil {
 			if !yield(core.Passage{}, err) {
 				return false

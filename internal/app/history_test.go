@@ -77,7 +77,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 		"half of something else", "***", "often", "often and", "and 4", "u003c", "role user", "BIRNEN und", "<b>", "zeile fünf",
 	} {
 		var answers []string
-		for _, history := range []core.History{History{Store: store, Memory: notes}, unhurried{History{Store: store, Memory: notes}}} {
+		for _, history := range []core.History{history{store: store, memory: notes}, unhurried{history{store: store, memory: notes}}} {
 			answers = append(answers, searchFor(t, history, query))
 		}
 		if answers[0] != answers[1] {
@@ -100,7 +100,7 @@ func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history := History{Store: store, Memory: notes}
+	history := history{store: store, memory: notes}
 	at := storage.Position(0)
 	write := func(m agent.Message) {
 		m.Time = begun
@@ -137,7 +137,7 @@ func TestAQuestionIsNotFoundByItsOwnTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := searchFor(t, History{Store: store, Memory: notes}, "umbrella")
+	got := searchFor(t, history{store: store, memory: notes}, "umbrella")
 	if !strings.Contains(got, "telegram:1/6/text") || strings.Contains(got, question) {
 		t.Errorf("found %s", got)
 	}

@@ -61,7 +61,7 @@ func OpenSettings(cfg config.Config, kv storage.KV, log *slog.Logger) (*settings
 func openSettings(cfg config.Config, kv storage.KV, key []byte, log *slog.Logger) (*settings.Settings, *settings.Vault, error) {
 	changing, vault, err := settings.Open(settings.Config{
 		KV: kv, SecretKey: key, OnSecret: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Runtime.Now, Logger: log,
-		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: Prompt}},
+		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
 		Defaults: map[string]string{
 			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
 			settings.SettingRouting:  cfg.Tools.Routing,

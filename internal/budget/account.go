@@ -60,7 +60,7 @@ func (l Limits) forKind(k Kind) Limit {
 		return l.User
 	case KindChat:
 		return l.Chat
-	case KindTotal:
+	case kindTotal:
 		return l.Total
 	case KindMonth:
 		return l.Month
@@ -75,11 +75,11 @@ type Kind string
 const (
 	KindUser  Kind = "user"
 	KindChat  Kind = "chat"
-	KindTotal Kind = "total"
+	kindTotal Kind = "total"
 	KindMonth Kind = "month"
 )
 
-func kinds() []Kind { return []Kind{KindUser, KindChat, KindTotal, KindMonth} }
+func kinds() []Kind { return []Kind{KindUser, KindChat, kindTotal, KindMonth} }
 
 // Account is an account that calls are charged to. Name is the user (platform:id), the chat, the
 // model or the tool group. It is empty for the accounts of all users.
@@ -88,8 +88,8 @@ type Account struct {
 	Name string `json:"name,omitempty"`
 }
 
-// DescribeOwner describes the owner of the account, as "them" for the given user.
-func (a Account) DescribeOwner(user string) string {
+// describeOwner describes the owner of the account, as "them" for the given user.
+func (a Account) describeOwner(user string) string {
 	switch {
 	case a.Kind == KindUser && a.Name == user:
 		return "them"

@@ -153,7 +153,7 @@ func (d *CardHandler) askAdministrators(ctx context.Context, press interact.Pres
 	asked := 0
 	for _, chat := range places {
 		card, err := p.newCard(fmt.Sprintf("%s asks for more budget in `%s`.\n\nUsed by %s: %s.",
-			who, p.Chat, p.Refusal.Account.DescribeOwner(press.User), p.Refusal.SpentOfLimit()), p.raiseButton())
+			who, p.Chat, p.Refusal.Account.describeOwner(press.User), p.Refusal.spentOfLimit()), p.raiseButton())
 		if err != nil {
 			return interact.Result{}, err
 		}

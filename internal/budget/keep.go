@@ -72,16 +72,16 @@ func (l *Ledger) prune(ctx context.Context, today string) error {
 		return nil // of a damaged charge
 	}
 	for n, used := 0, false; !used; n++ {
-		if n > KeepDays {
+		if n > keepDays {
 			return nil
 		}
 		day = day.AddDate(0, 0, -1)
-		if _, used, err = readSum(ctx, kv, keyOf(day.Format(time.DateOnly), Account{Kind: KindTotal})); err != nil {
+		if _, used, err = readSum(ctx, kv, keyOf(day.Format(time.DateOnly), Account{Kind: kindTotal})); err != nil {
 			return err
 		}
 	}
 	named := day.AddDate(0, 0, -keepNamedDays).Format(time.DateOnly)
-	oldest := day.AddDate(0, 0, -KeepDays).Format(time.DateOnly)
+	oldest := day.AddDate(0, 0, -keepDays).Format(time.DateOnly)
 	for entry, err := range kv.List(ctx, storage.Range{Prefix: prefix}) {
 		if err != nil {
 			return err

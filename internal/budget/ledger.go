@@ -17,8 +17,8 @@ import (
 	"oneclaw/storage"
 )
 
-// DefaultReplyTokens is the assumed size of a reply.
-const DefaultReplyTokens = 4000
+// defaultReplyTokens is the assumed size of a reply.
+const defaultReplyTokens = 4000
 
 // Config configures a [Ledger].
 type Config struct {
@@ -30,7 +30,7 @@ type Config struct {
 	Prices PriceTable
 	// Location returns the time zone of days. Nil means UTC.
 	Location func() *time.Location
-	// ReplyTokens is the number of tokens to reserve for a reply. 0 means [DefaultReplyTokens].
+	// ReplyTokens is the number of tokens to reserve for a reply. 0 means [defaultReplyTokens].
 	ReplyTokens int64
 	// GroupOf returns the group of a tool, empty for an unknown one. If nil, there are no accounts
 	// of groups.
@@ -86,7 +86,7 @@ func Open(cfg Config) (*Ledger, error) {
 	if err := cfg.Prices.Check(); err != nil {
 		return nil, fmt.Errorf("budget: %w", err)
 	}
-	cfg.ReplyTokens = cmp.Or(cfg.ReplyTokens, DefaultReplyTokens)
+	cfg.ReplyTokens = cmp.Or(cfg.ReplyTokens, defaultReplyTokens)
 	if cfg.Limits == nil {
 		cfg.Limits = func(context.Context) (Limits, error) { return Limits{}, nil }
 	}

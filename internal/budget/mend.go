@@ -27,8 +27,8 @@ func recompute(ctx context.Context, kv storage.KV, key string, today time.Time) 
 			return Usage{}, nil // it is not used any more
 		}
 		last := first.AddDate(0, 1, -1)
-		return sumOfDays(ctx, kv, last, last.Day(), Account{Kind: KindTotal})
-	case Kind(kind) == KindTotal:
+		return sumOfDays(ctx, kv, last, last.Day(), Account{Kind: kindTotal})
+	case Kind(kind) == kindTotal:
 		return sumUnder(ctx, kv, of(KindUser), "")
 	case Kind(kind) == KindUser, Kind(kind) == KindChat:
 		across := map[Kind]Kind{KindUser: KindChat, KindChat: KindUser}[Kind(kind)]

@@ -25,11 +25,11 @@ func (t *TurnCharges) Model(inner agent.Model, payer Payer, provider, name strin
 // Cost returns the cost of tokens, and whether the model's price is known.
 func (l *Ledger) Cost(provider, name string, u agent.Usage) (USD, bool) {
 	p, priced := l.cfg.Prices.Lookup(provider, name)
-	return p.Cost(TokensOf(u)), priced
+	return p.Cost(tokensOf(u)), priced
 }
 
-// TokensOf returns the tokens of a model call.
-func TokensOf(u agent.Usage) Tokens {
+// tokensOf returns the tokens of a model call.
+func tokensOf(u agent.Usage) Tokens {
 	return Tokens{Input: int64(u.Input), Cached: int64(u.Cached), Written: int64(u.CacheWritten), WrittenForHour: int64(u.CacheWrittenHour), Output: int64(u.Output)}
 }
 
@@ -112,7 +112,7 @@ func (l *Ledger) warnUnpriced(name string, limits Limits) {
 // usage returns the usage of a reply. If the provider reports none, it is estimated, so that no
 // call is free.
 func (m *model) usage(u agent.Usage, req agent.Request) *Usage {
-	t := TokensOf(u)
+	t := tokensOf(u)
 	if t.Input == 0 {
 		t.Input = int64(req.EstimateTokens())
 	}

@@ -18,8 +18,8 @@ const Dollar USD = 1_000_000_000
 // Dollars returns an amount, rounded to a billionth.
 func Dollars(amount float64) USD { return USD(math.Round(amount * float64(Dollar))) }
 
-// Float returns the amount in dollars.
-func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
+// float returns the amount in dollars.
+func (u USD) float() float64 { return float64(u) / float64(Dollar) }
 
 // String formats the amount to the cent, and below one cent to two significant digits: $0.42, $0.0031.
 func (u USD) String() string {
@@ -27,7 +27,7 @@ func (u USD) String() string {
 	if u < 0 {
 		sign, u = "-", -u
 	}
-	amount, digits := u.Float(), 2
+	amount, digits := u.float(), 2
 	if u > 0 && u < Dollar/100 {
 		digits = min(1-int(math.Floor(math.Log10(amount))), 9)
 	}

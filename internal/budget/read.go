@@ -25,7 +25,7 @@ func Days(ctx context.Context, kv storage.KV, last time.Time, n int) ([]Day, err
 	for i := range days {
 		d := Day{Day: last.AddDate(0, 0, i+1-n).Format(time.DateOnly)}
 		var err error
-		if d.Usage, _, err = readSum(ctx, kv, keyOf(d.Day, Account{Kind: KindTotal})); err != nil {
+		if d.Usage, _, err = readSum(ctx, kv, keyOf(d.Day, Account{Kind: kindTotal})); err != nil {
 			return nil, fmt.Errorf("read the usage on %s: %w", d.Day, err)
 		}
 		days[i] = d

@@ -34,11 +34,11 @@ func (l *Ledger) endOf(k Kind) time.Time {
 
 // Error returns the text for the log.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.SpentOfLimit())
+	return fmt.Sprintf("budget: %s has used %s", r.Account.key(), r.spentOfLimit())
 }
 
-// SpentOfLimit returns "spent of limit".
-func (r *Refusal) SpentOfLimit() string {
+// spentOfLimit returns "spent of limit".
+func (r *Refusal) spentOfLimit() string {
 	if r.IsMoney {
 		return fmt.Sprintf("%s of %s", r.Spent.Money, r.Limit.Money)
 	}
@@ -47,15 +47,15 @@ func (r *Refusal) SpentOfLimit() string {
 
 // UserText returns the answer to the refused user, in Markdown.
 func (r *Refusal) UserText() string {
-	who := map[Kind]string{KindUser: "you have", KindChat: "this chat has", KindTotal: "everybody together has", KindMonth: "everybody together has"}[r.Account.Kind]
+	who := map[Kind]string{KindUser: "you have", KindChat: "this chat has", kindTotal: "everybody together has", KindMonth: "everybody together has"}[r.Account.Kind]
 	if r.PartlyReserved {
 		return fmt.Sprintf("The rest of the budget is reserved for answers in progress (%s used %s). Please send this again in a minute.",
-			who, r.SpentOfLimit())
+			who, r.spentOfLimit())
 	}
 	if r.Account.Kind == KindMonth {
-		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.SpentOfLimit(), r.Until.Format("2 January"))
+		return fmt.Sprintf("This month's budget is used up: %s used %s. It is free again on %s.", who, r.spentOfLimit(), r.Until.Format("2 January"))
 	}
-	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.SpentOfLimit(), r.Until.Format("15:04 (MST)"))
+	return fmt.Sprintf("Today's budget is used up: %s used %s. It is free again at %s.", who, r.spentOfLimit(), r.Until.Format("15:04 (MST)"))
 }
 
 // SuggestedRaise returns the raise that an administrator is offered: the limit without raises.
@@ -136,7 +136,7 @@ func (l *Ledger) Report(ctx context.Context, payer Payer) (Report, error) {
 		return AccountStatus{Account: a, Spent: sum.Usage, Limit: sum.raise(limits.forKind(k))}
 	}
 	return Report{
-		Until: l.endOf(KindUser), User: line(KindUser), Chat: line(KindChat), Total: line(KindTotal), Month: line(KindMonth),
+		Until: l.endOf(KindUser), User: line(KindUser), Chat: line(KindChat), Total: line(kindTotal), Month: line(KindMonth),
 		ChatTotal: all[chatTotalPrefix+payer.Chat].Usage,
 	}, nil
 }

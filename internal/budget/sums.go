@@ -21,9 +21,9 @@ const (
 )
 
 // Retention. Daily records of users and chats are kept for keepNamedDays, which cover this month and the
-// previous one. Other records, and the totals of unused chats, are kept for KeepDays.
+// previous one. Other records, and the totals of unused chats, are kept for keepDays.
 const (
-	KeepDays      = 400
+	keepDays      = 400
 	keepNamedDays = 62
 )
 
@@ -289,7 +289,7 @@ func (l *Ledger) foldSome(ctx context.Context, below string) (more bool, err err
 		return false, fmt.Errorf("budget: add charges to the accounts: %w", err)
 	}
 	for _, c := range folded {
-		if total := all[keyOf(c.Day, Account{Kind: KindTotal})]; total != nil && total.rev == storage.Absent {
+		if total := all[keyOf(c.Day, Account{Kind: kindTotal})]; total != nil && total.rev == storage.Absent {
 			if err := l.prune(ctx, c.Day); err != nil {
 				l.log.Warn("old accounts cannot be deleted", "err", err)
 			}

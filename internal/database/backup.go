@@ -124,9 +124,9 @@ func writeTemp(dir, pattern string, fill func(*os.File) error) (name string, err
 	return f.Name(), nil
 }
 
-// WriteFile writes a file that appears complete under its name or not at all. Only this user can
+// writeFile writes a file that appears complete under its name or not at all. Only this user can
 // read it. It replaces an existing file only with force, and never the database.
-func (p Place) WriteFile(file string, force bool, fill func(io.Writer) error) error {
+func (p Place) writeFile(file string, force bool, fill func(io.Writer) error) error {
 	if err := checkWritable(file, filepath.Join(p.Dir, Name), force); err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func (s *Store) WriteDeferred(ctx context.Context, due <-chan struct{}, ops ...s
 	return storage.WriteDeferred(ctx, s.Store, due, ops...)
 }
 
-// Path returns the file of the database, or "".
-func (s *Store) Path() string {
+// path returns the file of the database, or "".
+func (s *Store) path() string {
 	if file, ok := s.Store.(*bolt.Store); ok {
 		return file.Path()
 	}

@@ -80,7 +80,7 @@ func (s *Store) Size(ctx context.Context) (int64, error) {
 	if s.shared != nil {
 		return s.shared.Size(ctx)
 	}
-	info, err := os.Stat(s.Path())
+	info, err := os.Stat(s.path())
 	if err != nil {
 		return 0, err
 	}

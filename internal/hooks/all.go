@@ -7,13 +7,13 @@ import (
 
 // Hook is a webhook without its secrets.
 type Hook struct {
-	Name              string
-	Owner, Chat, User string
-	Created           time.Time
-	// Deliveries counts completed deliveries. LastDelivery is the time of the last, Outcome its outcome.
-	Deliveries   int
-	LastDelivery time.Time
-	Outcome      string
+	name              string
+	owner, chat, user string
+	created           time.Time
+	// deliveries counts completed deliveries. lastDelivery is the time of the last, outcome its outcome.
+	deliveries   int
+	lastDelivery time.Time
+	outcome      string
 }
 
 // ByUser returns the hooks that a user, as platform:id, has made or owns.
@@ -31,7 +31,7 @@ func madeBy(user string) func(hook) bool {
 
 func (one hook) public() Hook {
 	return Hook{
-		Name: one.Name, Owner: one.Owner, Chat: one.Chat, User: one.User, Created: one.Created,
-		Deliveries: one.Deliveries, LastDelivery: one.LastDelivery, Outcome: one.Outcome,
+		name: one.Name, owner: one.Owner, chat: one.Chat, user: one.User, created: one.Created,
+		deliveries: one.Deliveries, lastDelivery: one.LastDelivery, outcome: one.Outcome,
 	}
 }

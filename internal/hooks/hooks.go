@@ -39,8 +39,8 @@ type Config struct {
 	Submit func(ctx context.Context, s bridge.Submission) error
 	// Redact, if not nil, masks secrets in deliveries.
 	Redact func(text string) string
-	// MaxBody bounds a delivery in bytes. 0 means 128 KiB.
-	MaxBody int64
+	// maxBody bounds a delivery in bytes. 0 means 128 KiB.
+	maxBody int64
 	// MaxHooks bounds the hooks of an owner. 0 means 20.
 	MaxHooks int
 	// Logger may be nil.
@@ -67,7 +67,7 @@ func New(cfg Config) (*Hooks, error) {
 		return nil, fmt.Errorf("hooks: %w", err)
 	}
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
-	cfg.MaxBody = cmp.Or(cfg.MaxBody, 128<<10)
+	cfg.maxBody = cmp.Or(cfg.maxBody, 128<<10)
 	cfg.MaxHooks = cmp.Or(cfg.MaxHooks, 20)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Redact == nil {

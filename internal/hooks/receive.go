@@ -141,17 +141,17 @@ func (h *Hooks) accept(r *http.Request) error {
 	return err
 }
 
-// readBody reads a body of at most MaxBody bytes.
+// readBody reads a body of at most maxBody bytes.
 func (h *Hooks) readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.maxBody+1))
 	if err != nil {
 		return nil, &refusedDelivery{status: http.StatusBadRequest, text: "The body did not arrive completely."}
 	}
-	if int64(len(body)) > h.cfg.MaxBody {
+	if int64(len(body)) > h.cfg.maxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDrained) // the rest, so that the sender reads the response
 		return nil, &refusedDelivery{
 			status: http.StatusRequestEntityTooLarge,
-			text:   fmt.Sprintf("This is too large: a webhook accepts at most %d KiB. Nothing was stored.", h.cfg.MaxBody>>10),
+			text:   fmt.Sprintf("This is too large: a webhook accepts at most %d KiB. Nothing was stored.", h.cfg.maxBody>>10),
 		}
 	}
 	return body, nil

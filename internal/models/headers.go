@@ -45,8 +45,8 @@ var (
 // ownHeaders are the headers that requests have anyway.
 var ownHeaders = []string{"Content-Type", "Content-Length", "Accept", "Host", "Connection", "Transfer-Encoding", "Anthropic-Version"}
 
-// Validate returns an error for the first invalid header. It contains no value.
-func (h Headers) Validate() error {
+// validate returns an error for the first invalid header. It contains no value.
+func (h Headers) validate() error {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		value := string(h[name])
 		switch {

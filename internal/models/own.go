@@ -38,7 +38,7 @@ func (m OwnModel) Validate() error {
 	if err := (settings.Preset{Type: settings.TypeOpenAI, BaseURL: m.BaseURL, Model: m.Name}).Check(); err != nil {
 		return fmt.Errorf("setting model (OPENAI_BASE_URL, OPENAI_MODEL): %w", err)
 	}
-	return m.Headers.Validate()
+	return m.Headers.validate()
 }
 
 // apply applies the settings to a client's configuration.

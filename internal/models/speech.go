@@ -23,12 +23,12 @@ type SpeechSettings struct {
 	// BaseURL is the model's server. Empty means the server of the program's own model, with its key.
 	BaseURL string        `yaml:"base_url" env:"ONECLAW_SPEECH_BASE_URL"`
 	APIKey  redact.Secret `yaml:"api_key" env:"ONECLAW_SPEECH_API_KEY"`
-	// Voice is the name of the voice. Empty means [DefaultVoice].
+	// Voice is the name of the voice. Empty means [defaultVoice].
 	Voice string `yaml:"voice" env:"ONECLAW_SPEECH_VOICE"`
 }
 
-// DefaultVoice is a voice of all of OpenAI's models.
-const DefaultVoice = "alloy"
+// defaultVoice is a voice of all of OpenAI's models.
+const defaultVoice = "alloy"
 
 // Speaker speaks answers, each of which is paid before it is spoken. Each chat decides whether its answers
 // are spoken.
@@ -44,7 +44,7 @@ type Speaker struct {
 // choice of each chat: on, off or auto.
 func NewSpeaker(s SpeechSettings, cfg MediaConfig, choices settings.Chats) (*Speaker, error) {
 	m, err := cfg.open("speech", s.Model, s.BaseURL, s.APIKey)
-	return &Speaker{m, cmp.Or(s.Voice, DefaultVoice), choices, cfg.Logger}, err
+	return &Speaker{m, cmp.Or(s.Voice, defaultVoice), choices, cfg.Logger}, err
 }
 
 // SpeechFor implements turn.Settings.SpeechFor.

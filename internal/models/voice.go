@@ -22,19 +22,19 @@ import (
 type VoiceSettings struct {
 	// BaseURL is the model's server. Empty means the server of the program's own model, with its key.
 	BaseURL string `yaml:"base_url" env:"ONECLAW_VOICE_BASE_URL"`
-	// Model is the model's name; "off" disables transcription. Empty means [DefaultVoiceModel] at
+	// Model is the model's name; "off" disables transcription. Empty means [defaultVoiceModel] at
 	// OpenAI, and "off" elsewhere.
 	Model  string        `yaml:"model" env:"ONECLAW_VOICE_MODEL"`
 	APIKey redact.Secret `yaml:"api_key" env:"ONECLAW_VOICE_API_KEY"`
-	// MaxLength bounds the length of a recording. 0 means [DefaultVoiceLength].
+	// MaxLength bounds the length of a recording. 0 means [defaultVoiceLength].
 	MaxLength time.Duration `yaml:"max_length" env:"ONECLAW_VOICE_MAX_LENGTH"`
 }
 
 const (
-	// DefaultVoiceModel is the default on OpenAI's server.
-	DefaultVoiceModel = "gpt-4o-mini-transcribe"
-	// DefaultVoiceLength is below the 25 minutes that OpenAI's models accept.
-	DefaultVoiceLength = 20 * time.Minute
+	// defaultVoiceModel is the default on OpenAI's server.
+	defaultVoiceModel = "gpt-4o-mini-transcribe"
+	// defaultVoiceLength is below the 25 minutes that OpenAI's models accept.
+	defaultVoiceLength = 20 * time.Minute
 	// VoiceOff is the model name that disables transcription.
 	VoiceOff = "off"
 	// maxRecordingBytes is OpenAI's limit for a recording
@@ -61,7 +61,7 @@ func NewTranscriber(s VoiceSettings, cfg MediaConfig, charge func(scope toolgrou
 		return nil, errors.New("setting voice.max_length (ONECLAW_VOICE_MAX_LENGTH) is negative")
 	}
 	if s.Model == "" && isOpenAI(cmp.Or(s.BaseURL, cfg.BaseURL)) {
-		s.Model = DefaultVoiceModel
+		s.Model = defaultVoiceModel
 	}
 	if s.Model == VoiceOff {
 		return nil, nil
@@ -70,7 +70,7 @@ func NewTranscriber(s VoiceSettings, cfg MediaConfig, charge func(scope toolgrou
 	if err != nil || m == nil {
 		return nil, err
 	}
-	return &Transcriber{m, cmp.Or(s.MaxLength, DefaultVoiceLength), charge}, nil
+	return &Transcriber{m, cmp.Or(s.MaxLength, defaultVoiceLength), charge}, nil
 }
 
 // Transcribe implements turn.Settings.Transcribe. It may be called on a nil Transcriber.

@@ -28,9 +28,9 @@ import (
 const Mask = "••••"
 
 const (
-	// MinKnown is the length in bytes from which known values are masked: shorter ones ("none",
+	// minKnown is the length in bytes from which known values are masked: shorter ones ("none",
 	// "test") would tear holes into every text.
-	MinKnown = 8
+	minKnown = 8
 	// maxEncoded is the length up to which all encodings of a value are searched: they take a dozen
 	// times its memory.
 	maxEncoded = 4 << 10
@@ -59,7 +59,7 @@ func New(secrets ...string) *Redactor {
 	return &Redactor{given: slices.Clone(secrets)}
 }
 
-// Add adds values that are masked from now on. It ignores values shorter than [MinKnown].
+// Add adds values that are masked from now on. It ignores values shorter than [minKnown].
 func (r *Redactor) Add(secrets ...string) {
 	if r == nil {
 		return
@@ -68,7 +68,7 @@ func (r *Redactor) Add(secrets ...string) {
 	defer r.mu.Unlock()
 	before := len(r.added)
 	for _, s := range secrets {
-		if len(s) >= MinKnown && !slices.Contains(r.given, s) && !slices.Contains(r.added, s) {
+		if len(s) >= minKnown && !slices.Contains(r.given, s) && !slices.Contains(r.added, s) {
 			r.added = append(r.added, s)
 		}
 	}
@@ -95,7 +95,7 @@ func (r *Redactor) matcher() *matcher {
 func newMatcher(secrets []string) *matcher {
 	known := map[string]bool{}
 	for _, s := range secrets {
-		if len(s) >= MinKnown {
+		if len(s) >= minKnown {
 			for _, form := range encodings(s) {
 				known[form] = true
 			}
@@ -185,7 +185,7 @@ func (r *Redactor) MaskKnown(text string) string {
 
 // isPrefix reports whether a word is long enough and the beginning of a known value.
 func (v *matcher) isPrefix(word string) bool {
-	return len(word) >= MinKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
+	return len(word) >= minKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
 }
 
 // MaskUnfinished masks a growing text: its end is left out while it may be the beginning of a
@@ -234,7 +234,7 @@ func (v *matcher) trimPartial(text string) string {
 // Error returns an error whose text is masked. [errors.Is] and [errors.As] still find what it
 // wraps. It returns nil for nil.
 func (r *Redactor) Error(err error) error {
-	if err == nil || !r.HasSecret(err.Error()) {
+	if err == nil || !r.hasSecret(err.Error()) {
 		return err
 	}
 	return &maskedError{r.Text(err.Error()), err}
@@ -251,8 +251,8 @@ func (e *maskedError) Error() string { return e.text }
 // Unwrap returns the error that was masked.
 func (e *maskedError) Unwrap() error { return e.err }
 
-// HasSecret reports whether a text has something to mask.
-func (r *Redactor) HasSecret(text string) bool { return r.Text(text) != text }
+// hasSecret reports whether a text has something to mask.
+func (r *Redactor) hasSecret(text string) bool { return r.Text(text) != text }
 
 // Writer returns a writer that masks whole records, such as those of log handlers.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return writer{r, w} }

@@ -24,11 +24,11 @@ const (
 // PanicError is a panic as an error.
 type PanicError struct {
 	Value any
-	Stack []byte
+	stack []byte
 }
 
 // Error returns the value of the panic and its stack, for the log.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.stack) }
 
 // Do calls f and returns its error. If f panics, Do returns a *[PanicError].
 func Do(f func() error) (err error) {

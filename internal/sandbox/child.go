@@ -94,7 +94,7 @@ func (c *runner) run(t task) error {
 		return fmt.Errorf("start the engine: %w", err)
 	}
 	c.vm, c.now = vm, time.Now()
-	vm.SetMemoryLimit(MaxHeap)
+	vm.SetMemoryLimit(maxHeap)
 	settle, err := c.startTask(t)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func readableError(err error) error {
 		return err
 	case e.Message == "out of memory", e.Error() == "null":
 		// The error is null if there was no memory left to create it.
-		return fmt.Errorf("%w (the limit is %d MiB)", errMemory, MaxHeap>>20)
+		return fmt.Errorf("%w (the limit is %d MiB)", errMemory, maxHeap>>20)
 	case e.LineNumber > 0:
 		return fmt.Errorf("%w (line %d)", err, e.LineNumber)
 	}

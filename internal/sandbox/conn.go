@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// MaxMessage bounds one message in bytes.
-const MaxMessage = 8 << 20
+// maxMessage bounds one message in bytes.
+const maxMessage = 8 << 20
 
-// ErrTooLong is returned by [Conn.Send] for a message longer than [MaxMessage].
-var ErrTooLong = errors.New("sandbox: a message is too long")
+// errTooLong is returned by [Conn.Send] for a message longer than [maxMessage].
+var errTooLong = errors.New("sandbox: a message is too long")
 
 // Conn exchanges messages between parent and child, one JSON line each. Send may be used
 // concurrently, Receive by one goroutine at a time.
@@ -26,7 +26,7 @@ type Conn struct {
 // NewConn makes a connection that reads from in and writes to out.
 func NewConn(in io.Reader, out io.Writer) *Conn {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, MaxMessage)
+	lines.Buffer(nil, maxMessage)
 	return &Conn{w: out, lines: lines}
 }
 
@@ -36,8 +36,8 @@ func (c *Conn) Send(message any) error {
 	if err != nil {
 		return fmt.Errorf("sandbox: encode a message: %w", err)
 	}
-	if len(line) >= MaxMessage {
-		return ErrTooLong
+	if len(line) >= maxMessage {
+		return errTooLong
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 
 // Limits of a run.
 const (
-	// MaxHeap bounds the memory of a script's values, in bytes.
-	MaxHeap = 16 << 20
+	// maxHeap bounds the memory of a script's values, in bytes.
+	maxHeap = 16 << 20
 	// MaxSource bounds a script, in bytes.
 	MaxSource = 1 << 20
 	// MaxResult bounds the kept part of a result, in bytes.
 	MaxResult = 1 << 20
-	// DefaultRuns and DefaultOwnerRuns are the defaults of [EngineConfig].
-	DefaultRuns      = 8
+	// defaultRuns and DefaultOwnerRuns are the defaults of [EngineConfig].
+	defaultRuns      = 8
 	DefaultOwnerRuns = 2
 )
 
@@ -84,7 +84,7 @@ type EngineConfig struct {
 	// Command starts the child. Empty means this program with [ScriptArgument].
 	Command []string
 	// Runs bounds the scripts that run in parallel, and OwnerRuns those of one owner; others wait.
-	// 0 means [DefaultRuns] and [DefaultOwnerRuns].
+	// 0 means [defaultRuns] and [DefaultOwnerRuns].
 	Runs, OwnerRuns int
 	// Logger gets errors of the engine itself. nil discards them.
 	Logger *slog.Logger
@@ -113,7 +113,7 @@ func NewEngine(cfg EngineConfig) (*Engine, error) {
 		command: command,
 		slots: &slots{
 			owners: named.New(cmp.Or(cfg.OwnerRuns, DefaultOwnerRuns)),
-			global: make(chan struct{}, cmp.Or(cfg.Runs, DefaultRuns)),
+			global: make(chan struct{}, cmp.Or(cfg.Runs, defaultRuns)),
 		},
 		log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 	}, nil

@@ -63,7 +63,7 @@ func (p *scriptSession) runSession(ctx context.Context) (string, error) {
 		Functions: slices.Sorted(maps.Keys(p.script.Functions)), Check: p.script.CheckOnly,
 	}
 	if err := p.child.Send(first); err != nil {
-		if errors.Is(err, ErrTooLong) {
+		if errors.Is(err, errTooLong) {
 			return "", &ScriptError{"the parameters are too large"}
 		}
 		return "", fmt.Errorf("%w: %w", errNoResult, err)

@@ -6,7 +6,7 @@ import (
 
 // maxValue bounds an argument or value in a message, in bytes. A text of [MaxResult] fits into a
 // message even if JSON needs six bytes for each of its bytes.
-const maxValue = MaxMessage - 4<<10
+const maxValue = maxMessage - 4<<10
 
 // task is the first message to the child.
 type task struct {

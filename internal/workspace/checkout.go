@@ -157,7 +157,7 @@ func (s *Store) checkRoom(dir string, here, want tree) error {
 
 // writeFromChunks writes a file from its chunks. It replaces the old file when the new one is complete.
 func (s *Store) writeFromChunks(ctx context.Context, root *os.Root, f *localFolder, path string, e entry) (err error) {
-	file, part, err := CreatePartIn(root, filepath.Dir(path))
+	file, part, err := createPartIn(root, filepath.Dir(path))
 	if err != nil {
 		return err
 	}

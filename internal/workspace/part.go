@@ -20,15 +20,15 @@ func (r *Root) CreatePart(folder string) (*os.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	f, part, err := CreatePartIn(r.root, rel)
+	f, part, err := createPartIn(r.root, rel)
 	if err != nil {
 		return nil, "", mapError(err)
 	}
 	return f, part, nil
 }
 
-// CreatePartIn is like [Root.CreatePart], but for any root.
-func CreatePartIn(root *os.Root, folder string) (*os.File, string, error) {
+// createPartIn is like [Root.CreatePart], but for any root.
+func createPartIn(root *os.Root, folder string) (*os.File, string, error) {
 	for {
 		part := filepath.Join(folder, ".part-"+rand.Text())
 		f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)

@@ -29,8 +29,8 @@ const (
 const (
 	// ChunkSize bounds a chunk in bytes.
 	ChunkSize = 1 << 20
-	// DefaultMaxEntries bounds the files and folders in a folder.
-	DefaultMaxEntries = 20_000
+	// defaultMaxEntries bounds the files and folders in a folder.
+	defaultMaxEntries = 20_000
 	// maxManifest bounds a manifest in bytes.
 	maxManifest = storage.MaxValue - 1<<10
 	// callTimeout bounds one call of the store.
@@ -50,7 +50,7 @@ type StoreConfig struct {
 	// Quota bounds the bytes of one owner's files. Reserve is the number of bytes that stay free on
 	// the disk. 0 means the defaults.
 	Quota, Reserve int64
-	// MaxEntries bounds the files and folders in a folder. 0 means [DefaultMaxEntries].
+	// MaxEntries bounds the files and folders in a folder. 0 means [defaultMaxEntries].
 	MaxEntries int
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -77,7 +77,7 @@ type Store struct {
 // NewStore makes a store.
 func NewStore(cfg StoreConfig) *Store {
 	cfg.Quota, cfg.Reserve = cmp.Or(cfg.Quota, DefaultQuota), cmp.Or(cfg.Reserve, DefaultReserve)
-	cfg.MaxEntries = cmp.Or(cfg.MaxEntries, DefaultMaxEntries)
+	cfg.MaxEntries = cmp.Or(cfg.MaxEntries, defaultMaxEntries)
 	return &Store{
 		cfg: cfg, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		folders: make(map[string]*localFolder), details: cache.New[string, folderDetails](maxCachedFolders),

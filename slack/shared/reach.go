@@ -15,8 +15,8 @@ import (
 const platform = "slack"
 
 const (
-	// MaxLive bounds the threads in memory, maxIdle how long they stay there after their last message.
-	MaxLive = 500
+	// maxLive bounds the threads in memory, maxIdle how long they stay there after their last message.
+	maxLive = 500
 	maxIdle = 7 * 24 * time.Hour
 )
 
@@ -119,7 +119,7 @@ func (r *Progress) Touch(chat chats.Chat) {
 
 // trim removes the oldest surplus threads.
 func (r *Progress) trim() {
-	for len(r.threads) > MaxLive {
+	for len(r.threads) > maxLive {
 		byAge := func(a, b chats.Chat) int { return r.threads[a].Compare(r.threads[b]) }
 		delete(r.threads, slices.MinFunc(slices.Collect(maps.Keys(r.threads)), byAge))
 	}

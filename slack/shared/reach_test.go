@@ -18,10 +18,10 @@ func chatOf(channel, thread string) chats.Chat {
 func TestReachIsBounded(t *testing.T) {
 	store := openStore(t)
 	r := NewProgress(store, &Clock{})
-	for i := range MaxLive + 50 {
+	for i := range maxLive + 50 {
 		r.Touch(chatOf("C1", strconv.Itoa(i)))
 	}
-	if n := len(r.Threads()["C1"]); n != MaxLive {
+	if n := len(r.Threads()["C1"]); n != maxLive {
 		t.Errorf("%d threads", n)
 	}
 	r.threads[chatOf("C1", "old")] = time.Now().Add(-2 * maxIdle)
@@ -39,7 +39,7 @@ func TestReachIsBounded(t *testing.T) {
 		t.Errorf("written although nothing has changed: %v", err)
 	}
 	again := NewProgress(store, &Clock{})
-	if err := again.Load(t.Context()); err != nil || len(again.Threads()["C1"]) != MaxLive {
+	if err := again.Load(t.Context()); err != nil || len(again.Threads()["C1"]) != maxLive {
 		t.Errorf("%v, %d threads", err, len(again.Threads()["C1"]))
 	}
 }
@@ -244,7 +244,7 @@ func FuzzMarks(f *testing.F) {
 			return
 		}
 		r.adopt(m, "")
-		if r.lastAlive.After(time.Now()) || len(r.threads) > MaxLive {
+		if r.lastAlive.After(time.Now()) || len(r.threads) > maxLive {
 			t.Errorf("got %v, %d threads", r.lastAlive, len(r.threads))
 		}
 		for chat := range r.threads {

@@ -33,8 +33,8 @@ const (
 	DefaultMaxConns = 4
 	// minConns is one for [Store.RunAlone] or [Store.Snapshot], and one for what runs meanwhile.
 	minConns = 2
-	// DefaultTimeout bounds a request to the server.
-	DefaultTimeout = 15 * time.Second
+	// defaultTimeout bounds a request to the server.
+	defaultTimeout = 15 * time.Second
 )
 
 // Config configures a [Store].
@@ -52,7 +52,7 @@ type Config struct {
 	Existing bool
 	// MaxConns bounds the connections; 0 means DefaultMaxConns. At least two are needed.
 	MaxConns int
-	// Timeout bounds each request; 0 means DefaultTimeout.
+	// Timeout bounds each request; 0 means defaultTimeout.
 	Timeout time.Duration
 	// Pooler is set if a transaction pooler is in front of the server: no statements are prepared, no
 	// session settings are used, and changes are found only by polling.
@@ -119,7 +119,7 @@ func open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		pool:    pool,
-		timeout: cmp.Or(cfg.Timeout, DefaultTimeout),
+		timeout: cmp.Or(cfg.Timeout, defaultTimeout),
 		log:     cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		id:      newID(),
 		channel: cfg.Channel,

@@ -45,7 +45,7 @@ type Config struct {
 
 // Error codes of these tools.
 const (
-	CodeNotFound = "not_found"
+	codeNotFound = "not_found"
 )
 
 // Bounds of the arguments: characters of a task, and groups with which it begins.
@@ -115,7 +115,7 @@ func (t *tools) checkGroups(call toolgroups.Call, names []string) (groups []stri
 		case name == "", slices.Contains(groups, name):
 			continue
 		case !known:
-			return nil, toolgroups.Errorf(CodeNotFound, "There is no tool group '%s' for a background task. Groups: %s. Nothing was started.", shorten(name), strings.Join(registry.GroupNames(), ", "))
+			return nil, toolgroups.Errorf(codeNotFound, "There is no tool group '%s' for a background task. Groups: %s. Nothing was started.", shorten(name), strings.Join(registry.GroupNames(), ", "))
 		case call.Role < group.Role:
 			return nil, toolgroups.Errorf(toolgroups.CodeDenied, "The tool group '%s' is for administrators. Nothing was started.", name)
 		case registry.GroupDisabled(name):
@@ -217,7 +217,7 @@ func (t *tools) unknown(id string, open []toolgroups.BackgroundTask) error {
 	if len(ids) == 0 {
 		ids = []string{"none"}
 	}
-	return toolgroups.Errorf(CodeNotFound, "There is no background task with the id '%s' in this chat. Open: %s.", shorten(id), strings.Join(ids, ", "))
+	return toolgroups.Errorf(codeNotFound, "There is no background task with the id '%s' in this chat. Open: %s.", shorten(id), strings.Join(ids, ", "))
 }
 
 // maxEcho bounds an unknown name that is repeated to the model, in characters.

@@ -25,13 +25,13 @@ var manifests embed.FS
 
 // Error codes in addition to those of package toolgroups.
 const (
-	CodeNotFound       = "not_found"
-	CodeKeyRequired    = "api_key_required"
-	CodeFetchFailed    = "fetch_failed"
-	CodeAddFailed      = "add_failed"
-	CodeUpdateFailed   = "update_failed"
-	CodeDeletionFailed = "deletion_failed"
-	CodeCreationFailed = "creation_failed"
+	codeNotFound       = "not_found"
+	codeKeyRequired    = "api_key_required"
+	codeFetchFailed    = "fetch_failed"
+	codeAddFailed      = "add_failed"
+	codeUpdateFailed   = "update_failed"
+	codeDeletionFailed = "deletion_failed"
+	codeCreationFailed = "creation_failed"
 )
 
 // Config configures a [Tools].
@@ -90,21 +90,21 @@ func (f *Tools) handlers() map[string]toolgroups.Handler {
 	return map[string]toolgroups.Handler{
 		"list_providers":    newHandler(toolgroups.CodeExecution, f.listProviders),
 		"create_provider":   newHandler(toolgroups.CodeExecution, f.createProvider),
-		"update_provider":   newHandler(CodeUpdateFailed, f.updateProvider),
-		"delete_provider":   newHandler(CodeDeletionFailed, f.deleteProvider),
+		"update_provider":   newHandler(codeUpdateFailed, f.updateProvider),
+		"delete_provider":   newHandler(codeDeletionFailed, f.deleteProvider),
 		"list_models":       newHandler(toolgroups.CodeExecution, f.listModels),
-		"fetch_models":      newHandler(CodeFetchFailed, f.fetchModels),
-		"set_default_model": newHandler(CodeUpdateFailed, f.setDefaultModel),
-		"add_model":         newHandler(CodeAddFailed, f.addModel),
-		"delete_model":      newHandler(CodeDeletionFailed, f.deleteModel),
+		"fetch_models":      newHandler(codeFetchFailed, f.fetchModels),
+		"set_default_model": newHandler(codeUpdateFailed, f.setDefaultModel),
+		"add_model":         newHandler(codeAddFailed, f.addModel),
+		"delete_model":      newHandler(codeDeletionFailed, f.deleteModel),
 		"list_agents":       newHandler(toolgroups.CodeExecution, f.listAgents),
-		"update_agent":      newHandler(CodeUpdateFailed, f.updateAgent),
-		"delete_agent":      newHandler(CodeDeletionFailed, f.deleteAgent),
+		"update_agent":      newHandler(codeUpdateFailed, f.updateAgent),
+		"delete_agent":      newHandler(codeDeletionFailed, f.deleteAgent),
 		"get_config":        newHandler(toolgroups.CodeExecution, f.getConfig),
-		"set_config":        newHandler(CodeUpdateFailed, f.setConfig),
+		"set_config":        newHandler(codeUpdateFailed, f.setConfig),
 		"manage_env_var":    newHandler(toolgroups.CodeExecution, f.manageVariable),
 		"list_tool_states":  newHandler(toolgroups.CodeExecution, f.listToolStates),
-		"set_tool_enabled":  newHandler(CodeUpdateFailed, f.setToolEnabled),
+		"set_tool_enabled":  newHandler(codeUpdateFailed, f.setToolEnabled),
 	}
 }
 
@@ -161,7 +161,7 @@ func toolError(ctx context.Context, failed string, err error) error {
 	}
 	switch refusal.Reason {
 	case settings.NotFound:
-		return toolgroups.Errorf(CodeNotFound, "%s", refusal.Message)
+		return toolgroups.Errorf(codeNotFound, "%s", refusal.Message)
 	case settings.Protected:
 		return toolgroups.Errorf(toolgroups.CodeDenied, "%s", refusal.Message)
 	case settings.Exists, settings.Full:

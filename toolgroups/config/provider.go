@@ -127,18 +127,18 @@ func (f *Tools) fetchModels(ctx context.Context, _ toolgroups.Call, in providerI
 		return "", err
 	}
 	if !p.HasKey {
-		return "", toolgroups.Errorf(CodeKeyRequired,
+		return "", toolgroups.Errorf(codeKeyRequired,
 			"Provider '%s' has no API key. An administrator of the machine enters it with `oneclaw provider key %s`; it cannot be done in the chat.", p.Name, p.ID)
 	}
 	if f.cfg.FetchModels == nil {
-		return "", toolgroups.Errorf(CodeFetchFailed, "This bot cannot ask providers for their models. Use add_model.")
+		return "", toolgroups.Errorf(codeFetchFailed, "This bot cannot ask providers for their models. Use add_model.")
 	}
 	fetched, err := f.cfg.FetchModels(ctx, p)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		return "", toolgroups.Errorf(CodeFetchFailed, "The API of provider '%s' did not give its models: %s", p.Name, err)
+		return "", toolgroups.Errorf(codeFetchFailed, "The API of provider '%s' did not give its models: %s", p.Name, err)
 	}
 	n, err := f.cfg.Settings.Models.Replace(ctx, in.ID, fetched)
 	if err != nil {

@@ -106,16 +106,16 @@ func (f *Tools) checkSwitch(in switchArgs) error {
 	if in.Type == "skill" {
 		states := f.skillStates()
 		if _, ok := states[in.Name]; !ok {
-			return toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. list_tool_states shows all.", clipName(in.Name))
+			return toolgroups.Errorf(codeNotFound, "There is no skill '%s'. list_tool_states shows all.", clipName(in.Name))
 		}
 		return nil
 	}
 	if in.Type == "group" {
 		if _, ok := reg.Group(in.Name); !ok {
-			return toolgroups.Errorf(CodeNotFound, "There is no tool group '%s'. Groups: %s.", clipName(in.Name), strings.Join(reg.GroupNames(), ", "))
+			return toolgroups.Errorf(codeNotFound, "There is no tool group '%s'. Groups: %s.", clipName(in.Name), strings.Join(reg.GroupNames(), ", "))
 		}
 	} else if _, ok := reg.Tool(in.Name); !ok {
-		return toolgroups.Errorf(CodeNotFound, "There is no tool '%s'. list_tool_states shows all.", clipName(in.Name))
+		return toolgroups.Errorf(codeNotFound, "There is no tool '%s'. list_tool_states shows all.", clipName(in.Name))
 	}
 	if !in.Enabled && isAlwaysOn(in) {
 		return toolgroups.Errorf(toolgroups.CodeDenied, "'%s' cannot be switched off: it is needed to switch things on again.", in.Name)

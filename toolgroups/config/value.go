@@ -75,10 +75,10 @@ func (f *Tools) manageVariable(ctx context.Context, _ toolgroups.Call, in variab
 			return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The value is missing: set needs one.")
 		}
 		err := f.cfg.Settings.Variables.Set(ctx, in.Key, *in.Value)
-		return fmt.Sprintf("Variable %s was set. Its value cannot be shown again.", in.Key), toolError(ctx, CodeUpdateFailed, err)
+		return fmt.Sprintf("Variable %s was set. Its value cannot be shown again.", in.Key), toolError(ctx, codeUpdateFailed, err)
 	case "delete":
 		err := f.cfg.Settings.Variables.Delete(ctx, in.Key)
-		return fmt.Sprintf("Variable %s was deleted.", in.Key), toolError(ctx, CodeDeletionFailed, err)
+		return fmt.Sprintf("Variable %s was deleted.", in.Key), toolError(ctx, codeDeletionFailed, err)
 	}
 	return "", toolgroups.Errorf(toolgroups.CodeInvalid, "The action must be list, set or delete.")
 }

@@ -22,8 +22,8 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// CodePermission is the error code if the system refuses to start a command.
-const CodePermission = "permission_error"
+// codePermission is the error code if the system refuses to start a command.
+const codePermission = "permission_error"
 
 const (
 	defaultCommandTime = 30  // seconds
@@ -83,7 +83,7 @@ func (t *tools) runCommand(ctx context.Context, call toolgroups.Call, in execArg
 	case ctx.Err() != nil:
 		return toolgroups.Result{}, ctx.Err()
 	case errors.Is(err, fs.ErrPermission):
-		return toolgroups.Result{}, toolgroups.Errorf(CodePermission, "The system does not allow commands to start.")
+		return toolgroups.Result{}, toolgroups.Errorf(codePermission, "The system does not allow commands to start.")
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution, "The command did not start: %v.", err)
 	case !t.cfg.Exec.UnsafeExec && out.exitCode == 1 && out.stdout.total == 0 && strings.HasPrefix(out.stderr.text(), "bwrap: "):

@@ -14,8 +14,8 @@ import (
 	"oneclaw/toolgroups/files"
 )
 
-// CodeSearch is the code of a failed search.
-const CodeSearch = "search_error"
+// codeSearch is the code of a failed search.
+const codeSearch = "search_error"
 
 // History holds the passages that search_history searches. It only filters them; the tool ranks them.
 type History interface {
@@ -94,7 +94,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 		return toolgroups.Result{}, err
 	}
 	if call.Owner == "" {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "There is no history here.")
+		return toolgroups.Result{}, toolgroups.Errorf(codeSearch, "There is no history here.")
 	}
 	s := newSearch(in.Query, now)
 	query.Words, query.CanStop = s.words, s.canStop
@@ -105,7 +105,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 					return toolgroups.Result{}, ctx.Err()
 				}
 				t.cfg.Logger.Error("cannot read the history", "err", err)
-				return toolgroups.Result{}, toolgroups.Errorf(CodeSearch, "The history could not be searched. Try again later.")
+				return toolgroups.Result{}, toolgroups.Errorf(codeSearch, "The history could not be searched. Try again later.")
 			}
 			isQuestion := p.Message != "" && p.Message == call.Message
 			if in.DateTo == "" && p.Kind == KindMessage && (isQuestion || now.Sub(p.Time) < minMessageAge) {

@@ -28,11 +28,11 @@ import (
 
 // Error codes of webfetch.
 const (
-	CodeInvalidURL    = "invalid_url"
-	CodeHTTP          = "http_error"
-	CodeNetwork       = "network_error"
-	CodeEmptyResponse = "empty_response"
-	CodeWebfetch      = "error"
+	codeInvalidURL    = "invalid_url"
+	codeHTTP          = "http_error"
+	codeNetwork       = "network_error"
+	codeEmptyResponse = "empty_response"
+	codeWebfetch      = "error"
 )
 
 const (
@@ -69,7 +69,7 @@ type page struct {
 
 func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs) (toolgroups.Result, error) {
 	if guard.OverridesMethod(in.URL) {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeInvalidURL,
+		return toolgroups.Result{}, toolgroups.Errorf(codeInvalidURL,
 			"The page was not fetched: its address asks the server to take the request for another than GET. Use http_request, which a person approves.")
 	}
 	release, err := t.ownerSlots.Acquire(ctx, call.Owner)
@@ -106,7 +106,7 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	err = read(ctx, readable.Page{Body: p.body, ContentType: p.contentType, URL: p.url}, func(content io.Reader) (err error) {
 		begun := bufio.NewReader(content)
 		if _, err := begun.Peek(1); err == io.EOF {
-			return toolgroups.Errorf(CodeEmptyResponse, "The page has no text; it may need JavaScript. Try the browser tool.")
+			return toolgroups.Errorf(codeEmptyResponse, "The page has no text; it may need JavaScript. Try the browser tool.")
 		}
 		text, err = files.ShortenReader(call.Scope, "webfetch", io.MultiReader(begun, strings.NewReader(note)), in.MaxLength, t.cfg.Now())
 		return err
@@ -118,7 +118,7 @@ func (t *tools) webfetch(ctx context.Context, call toolgroups.Call, in fetchArgs
 	case errors.As(err, &known):
 		return toolgroups.Result{}, known
 	case err != nil:
-		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch, "The page could not be read: %v.", err)
+		return toolgroups.Result{}, toolgroups.Errorf(codeWebfetch, "The page could not be read: %v.", err)
 	}
 	return toolgroups.Result{Text: text}, nil
 }
@@ -166,10 +166,10 @@ func (t *tools) fetch(ctx context.Context, address string, body *os.File) (page,
 	}
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return page{}, toolgroups.Errorf(CodeHTTP, "The server answered HTTP %d %s.\n%s",
+		return page{}, toolgroups.Errorf(codeHTTP, "The server answered HTTP %d %s.\n%s",
 			res.StatusCode, http.StatusText(res.StatusCode), wording.Clip(textOf(p.head, p.contentType), maxErrorBody))
 	case p.size <= maxHead && len(bytes.TrimSpace(p.head)) == 0:
-		return page{}, toolgroups.Errorf(CodeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
+		return page{}, toolgroups.Errorf(codeEmptyResponse, "The server answered HTTP %d without a body.", res.StatusCode)
 	}
 	return p, nil
 }
@@ -182,9 +182,9 @@ func fetchError(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return toolgroups.Errorf(toolgroups.CodeTimeout, "The server did not answer in time.")
 	case errors.Is(err, guard.ErrURL):
-		return toolgroups.Errorf(CodeInvalidURL, "The page was not fetched: %v.", err)
+		return toolgroups.Errorf(codeInvalidURL, "The page was not fetched: %v.", err)
 	}
-	return toolgroups.Errorf(CodeNetwork, "The page was not fetched: %v.", err)
+	return toolgroups.Errorf(codeNetwork, "The page was not fetched: %v.", err)
 }
 
 // mediaType returns the media type of a page, guessed if the server names none.
@@ -199,7 +199,7 @@ func (p page) mediaType() string {
 // saveDownload saves a page that is not text to the workspace, for other tools.
 func (t *tools) saveDownload(call toolgroups.Call, p page, kind string) (toolgroups.Result, error) {
 	if p.truncated {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeWebfetch,
+		return toolgroups.Result{}, toolgroups.Errorf(codeWebfetch,
 			"The address holds a file (%s) of more than the limit of %d bytes.", files.SingleLine(kind), maxPage)
 	}
 	name := "downloads/" + rand.Text()[:6] + "-" + fileName(p.url)

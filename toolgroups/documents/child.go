@@ -138,7 +138,7 @@ func (t task) answer(ctx context.Context, file io.ReaderAt, size int64) report {
 	}
 	want, err := parseSelection(t.Part)
 	if err != nil {
-		return report{Code: CodeInvalidPart, Text: err.Error()}
+		return report{Code: codeInvalidPart, Text: err.Error()}
 	}
 	x := &excerpt{want: want, checkTime: ctx.Err, limit: resultLimit(want, cmp.Or(t.Inline, files.MaxInline))}
 	format, err := office.Read(file, size, t.Name, x)

@@ -31,7 +31,7 @@ import (
 // Error codes of these tools.
 const (
 	CodeDocument    = "document_error"
-	CodeInvalidPart = "invalid_part"
+	codeInvalidPart = "invalid_part"
 )
 
 const (

@@ -213,11 +213,11 @@ func (x *excerpt) buildReport(t task, format office.Format) report {
 		if x.want.all {
 			return report{Text: head + "\n\n[It holds no text. Pictures in it, headers and footers are not read.]"}
 		}
-		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is no such part of '%s', which has %s. Read it without 'part' for an outline.",
+		return report{Code: codeInvalidPart, Text: fmt.Sprintf("There is no such part of '%s', which has %s. Read it without 'part' for an outline.",
 			t.Name, wording.Plural(x.partCount, format.Part, format.Part+"s"))}
 	}
 	if s := x.sections[0]; len(x.sections) == 1 && s.firstShown == 0 && s.lastBlock > 0 && x.continueAt == nil {
-		return report{Code: CodeInvalidPart, Text: fmt.Sprintf("There is nothing there: %s %d of '%s' ends with %s %d.",
+		return report{Code: codeInvalidPart, Text: fmt.Sprintf("There is nothing there: %s %d of '%s' ends with %s %d.",
 			format.Part, s.part.Number, t.Name, format.Block, s.lastBlock)}
 	}
 	if x.continueAt != nil || x.timedOut {

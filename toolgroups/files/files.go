@@ -187,8 +187,8 @@ func Explain(name string, err error, limit int64) string {
 	return fmt.Sprintf("'%s' could not be used: %v.", name, err)
 }
 
-// CodeNotFound is the code for a missing file.
-const CodeNotFound = "file_not_found"
+// codeNotFound is the code for a missing file.
+const codeNotFound = "file_not_found"
 
 // ToolError returns the text of [Explain] as an error. A path that is empty, not allowed, or names no
 // file has its own code; defaultCode is the code of all other errors.
@@ -200,7 +200,7 @@ func ToolError(name string, err error, limit int64, defaultCode string) *toolgro
 	case errors.Is(err, workspace.ErrOutside), errors.Is(err, fs.ErrPermission):
 		code = toolgroups.CodeDenied
 	case errors.Is(err, fs.ErrNotExist):
-		code = CodeNotFound
+		code = codeNotFound
 	}
 	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
 }

@@ -14,10 +14,10 @@ import (
 
 // Paths of [Google.Pages] under the public address.
 const (
-	// StartPath is the path of a link. Its page names the user whom the account is for.
-	StartPath = "/google/connect"
-	// CallbackPath is where Google redirects the browser after the consent.
-	CallbackPath = "/google/callback"
+	// startPath is the path of a link. Its page names the user whom the account is for.
+	startPath = "/google/connect"
+	// callbackPath is where Google redirects the browser after the consent.
+	callbackPath = "/google/callback"
 )
 
 // newView returns the common part of all pages.
@@ -25,16 +25,16 @@ func newView(title, text string) signin.View {
 	return signin.View{Service: "Google", Title: title, Text: text, Where: "direct chat", NextName: "Google", Harm: "read your mail and files"}
 }
 
-// Pages serves [StartPath] and [CallbackPath].
+// Pages serves [startPath] and [callbackPath].
 func (g *Google) Pages() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+startPath, func(w http.ResponseWriter, r *http.Request) {
 		user, p, err := g.signIns.FindByState(r.Context(), r.URL.Query().Get("state"))
 		v := newView("Connect a Google account", "")
 		v.Next = g.consentURL(p)
 		g.writePage(w, user, v.WithUser(user, p), err)
 	})
-	mux.HandleFunc("GET "+CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+callbackPath, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet { // a HEAD would consume the code and show nothing
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -98,14 +98,14 @@ func (g *Google) Login(ctx context.Context, user string, services []string, show
 	if err != nil {
 		return "", fmt.Errorf("google: listen for the browser: %w", err)
 	}
-	redirect := "http://" + listener.Addr().String() + CallbackPath
+	redirect := "http://" + listener.Addr().String() + callbackPath
 	p, _, err := g.signIns.Begin(ctx, user, signin.Pending{RedirectURL: redirect, Scopes: scopes})
 	if err != nil {
 		return "", errors.Join(err, listener.Close())
 	}
 	ended := make(chan error, 1)
 	mux := http.NewServeMux()
-	mux.HandleFunc(CallbackPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(callbackPath, func(w http.ResponseWriter, r *http.Request) {
 		err := g.completeLocalLogin(w, r, p.State)
 		if errors.Is(err, signin.ErrInvalidLink) {
 			return // not the expected request

@@ -75,14 +75,14 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 			"`/connect google calendar` adds a service, `/disconnect google` ends it.", emailSuffix(current.Email)), nil
 	}
 	p, _, err := g.signIns.Begin(ctx, req.User, signin.Pending{
-		Chat: req.Chat, Name: req.UserName, RedirectURL: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + CallbackPath, Scopes: scopes,
+		Chat: req.Chat, Name: req.UserName, RedirectURL: cmp.Or(g.cfg.PublicURL, g.cfg.LocalURL, "http://127.0.0.1:8787") + callbackPath, Scopes: scopes,
 	})
 	if err != nil {
 		return "", err
 	}
 	link := g.consentURL(p)
 	if g.cfg.PublicURL != "" {
-		link = g.cfg.PublicURL + StartPath + "?state=" + p.State
+		link = g.cfg.PublicURL + startPath + "?state=" + p.State
 	}
 	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks for: %s.\n\n"+
 		"At the end the page shows a code. Send it to me here: `/connect google CODE`.", link, service.ScopeNames(scopes))
@@ -100,7 +100,7 @@ func (g *Google) IsConfigured() bool { return g.cfg.ClientID != "" }
 func (g *Google) setupInstructions() string {
 	kind := "type *Desktop app*"
 	if g.cfg.PublicURL != "" {
-		kind = "type *Web application* with the redirect `" + g.cfg.PublicURL + CallbackPath + "`"
+		kind = "type *Web application* with the redirect `" + g.cfg.PublicURL + callbackPath + "`"
 	}
 	return "Google isn't set up yet. Three steps:\n\n" +
 		"1. In the [Google Cloud console](https://console.cloud.google.com/) make a project, enable the APIs to use, and configure the consent screen.\n" +

@@ -49,11 +49,11 @@ type Config struct {
 	Subjects map[string]string
 	// Reader reads HTML mails. nil means a new one.
 	Reader *readable.Reader
-	// Transport sends the requests. nil means a new one.
-	Transport http.RoundTripper
-	// Pause is the first pause before a retry; each further one is twice as long. 0 means half a
+	// transport sends the requests. nil means a new one.
+	transport http.RoundTripper
+	// pause is the first pause before a retry; each further one is twice as long. 0 means half a
 	// second.
-	Pause time.Duration
+	pause time.Duration
 	// Location returns the time zone of times without an offset. nil means the host's.
 	Location func() *time.Location
 	// Now is the clock. nil means time.Now.
@@ -95,8 +95,8 @@ func New(cfg Config) (*Google, error) {
 		return nil, fmt.Errorf("google: %w", err)
 	}
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
-	if cfg.Transport == nil {
-		cfg.Transport = newTransport()
+	if cfg.transport == nil {
+		cfg.transport = newTransport()
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -110,8 +110,8 @@ func New(cfg Config) (*Google, error) {
 			return nil, fmt.Errorf("google: %w", err)
 		}
 	}
-	moved := &hostRewriter{target: target, base: cfg.Transport}
-	cfg.Pause = cmp.Or(cfg.Pause, 500*time.Millisecond)
+	moved := &hostRewriter{target: target, base: cfg.transport}
+	cfg.pause = cmp.Or(cfg.pause, 500*time.Millisecond)
 	return &Google{
 		cfg:         cfg,
 		sealer:      sealer,
@@ -119,8 +119,8 @@ func New(cfg Config) (*Google, error) {
 		locks:       named.New(1),
 		delegate:    agent,
 		apiURL:      target,
-		oauthClient: &http.Client{Transport: &retryTransport{base: moved, pause: cfg.Pause, alwaysRepeat: true, now: cfg.Now}, CheckRedirect: neverRedirect},
-		base:        &retryTransport{base: moved, pause: cfg.Pause, now: cfg.Now},
+		oauthClient: &http.Client{Transport: &retryTransport{base: moved, pause: cfg.pause, alwaysRepeat: true, now: cfg.Now}, CheckRedirect: neverRedirect},
+		base:        &retryTransport{base: moved, pause: cfg.pause, now: cfg.Now},
 	}, nil
 }
 
@@ -188,7 +188,7 @@ func (g *Google) newConn(ctx context.Context, call toolgroups.Call, scopes []str
 	}
 	writes := new(service.Writes)
 	return &service.Conn{
-		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location(), Pause: g.cfg.Pause, Now: g.cfg.Now,
+		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location(), Pause: g.cfg.pause, Now: g.cfg.Now,
 		Client: &http.Client{
 			Transport:     &authTransport{tokens: tokens, base: g.base, onResponse: writes.Record},
 			CheckRedirect: neverRedirect,

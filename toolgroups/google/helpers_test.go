@@ -58,7 +58,7 @@ func newDesk(t *testing.T) *driveHarness {
 	t.Cleanup(func() { transport.CloseIdleConnections(); d.server.Close() })
 	g, err := New(Config{
 		ClientID: "client", ClientSecret: "secret", SecretKey: []byte("0123456789abcdef"),
-		APIURL: d.server.URL, Transport: transport, Pause: time.Millisecond, KV: openKV(t),
+		APIURL: d.server.URL, transport: transport, pause: time.Millisecond, KV: openKV(t),
 	})
 	if err != nil {
 		t.Fatal(err)

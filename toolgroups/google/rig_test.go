@@ -71,9 +71,9 @@ func newRig(t *testing.T, cfg Config) *harness {
 	r := &harness{em: em, server: httptest.NewServer(em), logs: &logs{}, tools: map[string]toolgroups.Tool{}, client: &http.Transport{}}
 	t.Cleanup(func() { r.client.CloseIdleConnections(); r.server.Close() })
 	cfg.ClientID, cfg.ClientSecret, cfg.SecretKey = "client", "top-secret", []byte("0123456789abcdef")
-	cfg.APIURL, cfg.Pause = r.server.URL, time.Millisecond
-	if cfg.Transport == nil {
-		cfg.Transport = r.client
+	cfg.APIURL, cfg.pause = r.server.URL, time.Millisecond
+	if cfg.transport == nil {
+		cfg.transport = r.client
 	}
 	if cfg.KV == nil {
 		cfg.KV = openKV(t)
@@ -110,7 +110,7 @@ func (r *harness) ask(t *testing.T, user, args string) string {
 // and returns where the browser is sent.
 func (r *harness) consent(t *testing.T, page, account string) string {
 	t.Helper()
-	if strings.Contains(page, StartPath) {
+	if strings.Contains(page, startPath) {
 		status, body := r.visit(t, page)
 		found := regexp.MustCompile(`href="([^"]+)"`).FindStringSubmatch(body)
 		if status != http.StatusOK || found == nil {

@@ -22,7 +22,7 @@ import (
 func TestTroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
 	broken := &breakable{base: &http.Transport{}}
 	t.Cleanup(broken.base.CloseIdleConnections)
-	r := newRig(t, Config{Transport: broken})
+	r := newRig(t, Config{transport: broken})
 	r.connect(t, ada, adaMail, "tasks")
 	for name, trouble := range map[string]func(){
 		"no network": func() { broken.down.Store(true) },
@@ -198,7 +198,7 @@ func (s shortLived) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestShortLivedTokensAreUsedMoreThanOnce(t *testing.T) {
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
-	r := newRig(t, Config{Transport: shortLived{base}})
+	r := newRig(t, Config{transport: shortLived{base}})
 	r.connect(t, ada, adaMail, "tasks")
 	r.em.ExpireTokens()
 	before := r.em.IssuedTokens()

@@ -247,7 +247,7 @@ type lone struct {
 
 func alone(t *testing.T, transport http.RoundTripper) lone {
 	t.Helper()
-	g, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef"), ClientID: "x", Transport: transport, Pause: time.Millisecond})
+	g, err := New(Config{KV: openKV(t), SecretKey: []byte("0123456789abcdef"), ClientID: "x", transport: transport, pause: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

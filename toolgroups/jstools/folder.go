@@ -36,13 +36,13 @@ type manifestFile struct {
 	errs     []error
 }
 
-// MaxCoreTokens is the estimated size of the tools from files with one tool, in tokens, from which
-// they form the group [UserTools]. Below it they are core tools, which are in every request.
-const MaxCoreTokens = 2_000
+// maxCoreTokens is the estimated size of the tools from files with one tool, in tokens, from which
+// they form the group [userTools]. Below it they are core tools, which are in every request.
+const maxCoreTokens = 2_000
 
 // tools returns the tools that are in every request, and the groups.
 func (c folderContent) tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
-	single := toolgroups.Group{Name: UserTools, DisplayName: "User Tools", Source: Source}
+	single := toolgroups.Group{Name: userTools, DisplayName: "User Tools", Source: userSource}
 	var out []toolgroups.Group
 	for _, f := range c.files {
 		switch {
@@ -55,7 +55,7 @@ func (c folderContent) tools() (core []toolgroups.Tool, groups []toolgroups.Grou
 		}
 	}
 	size := toolgroups.EstimateTokens(single.Tools)
-	if size < MaxCoreTokens || len(single.Tools) == 0 {
+	if size < maxCoreTokens || len(single.Tools) == 0 {
 		return single.Tools, out
 	}
 	single.Description = fmt.Sprintf("Tools that people made here, a group because they take %d tokens, too many for every request: %s",
@@ -163,7 +163,7 @@ func (t *Tools) reservedNames() map[string]string {
 	taken := map[string]string{}
 	for _, name := range []string{
 		"js_eval", "create_js_tool", "list_user_tools", "update_js_tool", "delete_js_tool",
-		Management, UserTools, toolgroups.LoadToolGroup,
+		management, userTools, toolgroups.LoadToolGroup,
 	} {
 		taken[name] = "the program"
 	}

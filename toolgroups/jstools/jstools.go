@@ -3,7 +3,7 @@
 //
 // A user tool is a pair of files in one folder, which can also be edited by hand: name.json with
 // its description and name.js with its code. An object in name.json is one tool, in the core or in
-// the group [UserTools] (see [MaxCoreTokens]); a list is a group of its own. All state is in the
+// the group [userTools] (see [maxCoreTokens]); a list is a group of its own. All state is in the
 // folder: the management tools write nowhere else, and a broken file does not keep the others from
 // loading.
 //
@@ -34,13 +34,13 @@ import (
 )
 
 const (
-	// UserTools is the name of the group of the tools from files with one tool, if these are too
+	// userTools is the name of the group of the tools from files with one tool, if these are too
 	// large to be core tools.
-	UserTools = "user_tools"
-	// Management is the name of the group of tools that create, list, update and delete user tools.
-	Management = "js_tool_management"
-	// Source is the source of all groups from the folder.
-	Source = "user"
+	userTools = "user_tools"
+	// management is the name of the group of tools that create, list, update and delete user tools.
+	management = "js_tool_management"
+	// userSource is the source of all groups from the folder.
+	userSource = "user"
 	// DefaultRescan is the default of [Config].RescanInterval.
 	DefaultRescan = 2 * time.Second
 )
@@ -148,9 +148,9 @@ func (t *Tools) EvalTool() (toolgroups.Tool, error) {
 	return tool, err
 }
 
-// ManagementGroup returns the group [Management].
+// ManagementGroup returns the group [management].
 func (t *Tools) ManagementGroup() (toolgroups.Group, error) {
-	return toolgroups.ReadGroup(manifests, Management, map[string]toolgroups.Handler{
+	return toolgroups.ReadGroup(manifests, management, map[string]toolgroups.Handler{
 		"create_js_tool":  toolgroups.TypedHandler(t.create),
 		"list_user_tools": t.list,
 		"update_js_tool":  toolgroups.TypedHandler(t.update),
@@ -159,7 +159,7 @@ func (t *Tools) ManagementGroup() (toolgroups.Group, error) {
 }
 
 // Tools returns the tools in the folder: those from files with one tool as core tools or, from
-// [MaxCoreTokens] on, as the group [UserTools], and the other groups, sorted by file.
+// [maxCoreTokens] on, as the group [userTools], and the other groups, sorted by file.
 func (t *Tools) Tools() (core []toolgroups.Tool, groups []toolgroups.Group) {
 	return t.content.Load().tools()
 }

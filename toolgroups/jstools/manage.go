@@ -17,8 +17,8 @@ import (
 // Error codes of the management tools.
 const (
 	CodeCreate = "create_failed"
-	CodeUpdate = "update_failed"
-	CodeDelete = "delete_failed"
+	codeUpdate = "update_failed"
+	codeDelete = "delete_failed"
 )
 
 // defaultTimeout is the default timeout of a new tool, in seconds.
@@ -105,7 +105,7 @@ func (t *Tools) create(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if core, _ := t.Tools(); slices.Contains(toolgroups.Names(core), in.Name) {
 		return toolgroups.TextResult("Created the tool '%s'. It can be used from the next step on.", in.Name)
 	}
-	return toolgroups.TextResult("Created the tool '%s'. It is in the group %s, because the tools made here are too large to be in every request: load that to use it from the next step on.", in.Name, UserTools)
+	return toolgroups.TextResult("Created the tool '%s'. It is in the group %s, because the tools made here are too large to be in every request: load that to use it from the next step on.", in.Name, userTools)
 }
 
 // changeFolder calls do to change the folder, and synchronizes it with other processes.
@@ -217,16 +217,16 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 	if _, err := in.apply(nil); err != nil {
 		return toolgroups.Result{}, err
 	}
-	f, err := t.changeableFile(in.Name, CodeUpdate)
+	f, err := t.changeableFile(in.Name, codeUpdate)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	if code {
-		if err := t.checkCode(ctx, call, CodeUpdate, in.JSCode, cmp.Or(f.function, defaultFunction)); err != nil {
+		if err := t.checkCode(ctx, call, codeUpdate, in.JSCode, cmp.Or(f.function, defaultFunction)); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
-	if err := t.changeFolder(ctx, CodeUpdate, func() error { return t.updateFiles(f.baseName, in) }); err != nil {
+	if err := t.changeFolder(ctx, codeUpdate, func() error { return t.updateFiles(f.baseName, in) }); err != nil {
 		return toolgroups.Result{}, err
 	}
 	return toolgroups.TextResult("Updated the tool '%s'. The change counts from the next step on.", in.Name)
@@ -238,11 +238,11 @@ func (t *Tools) updateFiles(base string, in toolArgs) error {
 	defer t.writeMu.Unlock()
 	data, err := readLimited(t.filePath(base, ".json"))
 	if err != nil {
-		return toolgroups.Errorf(CodeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
+		return toolgroups.Errorf(codeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
 	ms, err := toolgroups.ParseObject(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if err != nil {
-		return toolgroups.Errorf(CodeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", base, err)
+		return toolgroups.Errorf(codeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", base, err)
 	}
 	if ms, err = in.apply(ms); err != nil {
 		return err
@@ -252,9 +252,9 @@ func (t *Tools) updateFiles(base string, in toolArgs) error {
 	if strings.TrimSpace(in.JSCode) != "" {
 		code = &in.JSCode
 	} else if err != nil {
-		return toolgroups.Errorf(CodeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
+		return toolgroups.Errorf(codeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	return t.storeTool(CodeUpdate, base, toolgroups.EncodeObject(ms), string(old), code)
+	return t.storeTool(codeUpdate, base, toolgroups.EncodeObject(ms), string(old), code)
 }
 
 func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {
@@ -262,11 +262,11 @@ func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (too
 	if err := in.validate(); err != nil {
 		return toolgroups.Result{}, err
 	}
-	f, err := t.changeableFile(in.Name, CodeDelete)
+	f, err := t.changeableFile(in.Name, codeDelete)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	if err := t.changeFolder(ctx, CodeDelete, func() error { return t.removeFiles(f.baseName) }); err != nil {
+	if err := t.changeFolder(ctx, codeDelete, func() error { return t.removeFiles(f.baseName) }); err != nil {
 		return toolgroups.Result{}, err
 	}
 	return toolgroups.TextResult("Deleted the tool '%s' with its files.", in.Name)

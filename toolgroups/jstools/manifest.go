@@ -49,7 +49,7 @@ func (t *Tools) parseManifest(base string, data []byte, source string) manifestF
 	if !list && len(entries) == 1 {
 		f.function = strings.TrimSpace(entries[0].Function)
 	}
-	m, errs := toolgroups.ParseManifest(base, data, nil, Source)
+	m, errs := toolgroups.ParseManifest(base, data, nil, userSource)
 	f.errs = errs
 	switch {
 	case m.Tool != nil:

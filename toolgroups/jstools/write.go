@@ -68,11 +68,11 @@ func (t *Tools) removeFiles(name string) error {
 	defer t.writeMu.Unlock()
 	for _, ext := range []string{".json", ".js"} {
 		if err := os.Remove(t.filePath(name, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return toolgroups.Errorf(CodeDelete, "The files of '%s' could not be deleted: %v.", name, workspace.Cause(err))
+			return toolgroups.Errorf(codeDelete, "The files of '%s' could not be deleted: %v.", name, workspace.Cause(err))
 		}
 	}
 	if err := t.forceRescan(); err != nil {
-		return toolgroups.Errorf(CodeDelete, "The folder of user tools cannot be read: %v.", err)
+		return toolgroups.Errorf(codeDelete, "The folder of user tools cannot be read: %v.", err)
 	}
 	return nil
 }

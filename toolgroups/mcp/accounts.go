@@ -154,7 +154,7 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 	switch {
 	case err == nil:
 		st := s.status()
-		return strings.TrimSpace(fmt.Sprintf("%s works: it has %s. %s\n\n%s", s.name, st.CountTools(), st.DescribeLine(), st.DescribeLeftOut())), nil
+		return strings.TrimSpace(fmt.Sprintf("%s works: it has %s. %s\n\n%s", s.name, st.CountTools(), st.DescribeLine(), st.describeLeftOut())), nil
 	case s.isPersonal() && errors.As(err, &known) && known.Code == oauth.CodeNotConnected:
 		wants, err := oauth.RequiresSignIn(ctx, s.oauthServer())
 		if err != nil {
@@ -270,7 +270,7 @@ func (c *Client) checkAddedServer(name string, cfg Server) error {
 			return fmt.Errorf("the name is too close to that of the server %s", s.name)
 		}
 	}
-	if slices.ContainsFunc(c.cfg.TakenNames, func(taken string) bool { return taken == GroupPrefix+name || taken == name+"_connect" }) {
+	if slices.ContainsFunc(c.cfg.TakenNames, func(taken string) bool { return taken == groupPrefix+name || taken == name+"_connect" }) {
 		return errors.New("the name is taken by a tool")
 	}
 	return nil

@@ -249,7 +249,7 @@ func (s *server) runConnect(ctx context.Context, call toolgroups.Call) (toolgrou
 		return toolgroups.Result{}, err
 	}
 	return toolgroups.TextResult("Connected to MCP server '%s': it has %s. Load the group %s again to see them.",
-		s.name, s.status().CountTools(), GroupPrefix+s.name)
+		s.name, s.status().CountTools(), groupPrefix+s.name)
 }
 
 // connectOnce connects, as the user for a personal server, and thereby learns the tools.

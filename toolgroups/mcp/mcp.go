@@ -42,8 +42,8 @@ import (
 // CodeUnavailable is the error code while the server cannot be reached.
 const CodeUnavailable = "server_unavailable"
 
-// GroupPrefix begins the name of a server's group.
-const GroupPrefix = "mcp_"
+// groupPrefix begins the name of a server's group.
+const groupPrefix = "mcp_"
 
 // Config configures the servers. The program sets the fields without a YAML key.
 type Config struct {
@@ -211,8 +211,8 @@ func (st Status) DescribeLine() string {
 // maxNamed bounds the tools left out that people are shown.
 const maxNamed = 20
 
-// DescribeLeftOut returns which tools are left out and why, in Markdown; "" if none is.
-func (st Status) DescribeLeftOut() string {
+// describeLeftOut returns which tools are left out and why, in Markdown; "" if none is.
+func (st Status) describeLeftOut() string {
 	if len(st.LeftOut) == 0 {
 		return ""
 	}

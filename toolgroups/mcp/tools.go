@@ -70,7 +70,7 @@ func (n toolNames) connectName() string { return n.server + "_connect" }
 func (s *server) buildGroup(r record) toolgroups.Group {
 	l := r.offered()
 	g := toolgroups.Group{
-		Name:        GroupPrefix + s.name,
+		Name:        groupPrefix + s.name,
 		DisplayName: strings.TrimSpace(l.Title + " " + s.name + " (MCP)"),
 		Description: s.line(r),
 		Source:      "mcp:" + s.name,

@@ -50,7 +50,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	err = p.withDocument(soft, s, func(doc *remoteDocument) error {
 		x.pageCount, x.xfa = doc.pageCount, doc.xfa
 		if x.selected, err = parsePages(in.Pages, doc.pageCount); err != nil {
-			return toolgroups.Errorf(CodeInvalidPageRange,
+			return toolgroups.Errorf(codeInvalidPageRange,
 				"'%s' is no valid selection of pages: '%s' has %d pages. Write it like 3, 1-5 or 1,3,5-7.",
 				oneLine(in.Pages), s.name(), doc.pageCount)
 		}

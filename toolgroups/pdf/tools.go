@@ -22,8 +22,8 @@ import (
 // Error codes of these tools.
 const (
 	CodePDF              = "pdf_error"
-	CodeInvalidPageRange = "invalid_page_range"
-	CodeInvalidPage      = "invalid_page"
+	codeInvalidPageRange = "invalid_page_range"
+	codeInvalidPage      = "invalid_page"
 )
 
 // Resolutions of pictures.
@@ -193,7 +193,7 @@ func (p *PDF) renderPage(ctx context.Context, call toolgroups.Call, in renderArg
 	notice := ""
 	err = p.withDocument(ctx, s, func(doc *remoteDocument) (err error) {
 		if in.Page < 1 || in.Page > doc.pageCount {
-			return toolgroups.Errorf(CodeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.pageCount)
+			return toolgroups.Errorf(codeInvalidPage, "There is no page %d: '%s' has %d pages.", in.Page, s.name(), doc.pageCount)
 		}
 		if doc.xfa {
 			notice = "\n" + xfaNotice

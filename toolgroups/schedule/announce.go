@@ -192,7 +192,7 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 	case u.Before == nil && u.After == "":
 		return nil
 	case !u.Removed: // the undo of its removal would bring it back
-		return toolgroups.Errorf(CodeNotFound, "This schedule is gone.")
+		return toolgroups.Errorf(codeNotFound, "This schedule is gone.")
 	}
 	return s.putBack(ctx, scope, *u.Before)
 }
@@ -207,7 +207,7 @@ func (s *Schedule) putBack(ctx context.Context, scope toolgroups.Scope, t Task) 
 		return err
 	}
 	if len(tasks) >= s.cfg.MaxTasks {
-		return toolgroups.Errorf(CodeCreationFailed, "There are %d schedules already, which is the limit. Remove another one first.", len(tasks))
+		return toolgroups.Errorf(codeCreationFailed, "There are %d schedules already, which is the limit. Remove another one first.", len(tasks))
 	}
 	if t.Owner != scope.Owner { // the chat has moved
 		t.Owner, t.Chat = scope.Owner, scope.Chat

@@ -52,7 +52,7 @@ func (s *Schedule) importTask(ctx context.Context, t Task, now time.Time, presen
 	if err := t.Plan.Check(); err != nil {
 		return err, nil
 	}
-	if fault, ok := errors.AsType[*toolgroups.Error](t.checkTexts(CodeCreationFailed)); ok {
+	if fault, ok := errors.AsType[*toolgroups.Error](t.checkTexts(codeCreationFailed)); ok {
 		return errors.New(strings.TrimSuffix(fault.Message, ".")), nil
 	}
 	if t.Plan.Next(now, s.cfg.Location(), "").IsZero() {

@@ -56,8 +56,8 @@ type Plan struct {
 	Zone string `json:"zone,omitempty"`
 }
 
-// ZoneOr returns the time zone of a plan, or the given zone if the plan has none.
-func (p Plan) ZoneOr(otherwise *time.Location) *time.Location {
+// zoneOr returns the time zone of a plan, or the given zone if the plan has none.
+func (p Plan) zoneOr(otherwise *time.Location) *time.Location {
 	if p.Zone == "" {
 		return otherwise
 	}
@@ -156,7 +156,7 @@ func parseWeekday(name string) (time.Weekday, bool) {
 // zone in the settings. For a daily or weekly plan it skips the local days up to lastDay
 // (YYYY-MM-DD, or empty), the day of the task's last run.
 func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Time {
-	zone = p.ZoneOr(zone)
+	zone = p.zoneOr(zone)
 	switch p.Kind {
 	case OneTime:
 		if at := p.oneTimeMoment(zone); at.After(after) {
@@ -190,7 +190,7 @@ func (p Plan) Next(after time.Time, zone *time.Location, lastDay string) time.Ti
 
 // Last returns the last moment of a valid plan up to the given time, or the zero time.
 func (p Plan) Last(now time.Time, zone *time.Location) time.Time {
-	zone = p.ZoneOr(zone)
+	zone = p.zoneOr(zone)
 	switch p.Kind {
 	case OneTime:
 		if at := p.oneTimeMoment(zone); !at.After(now) {

@@ -232,7 +232,7 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	if !run {
 		return nil, nil
 	}
-	shown := due.In(t.Plan.ZoneOr(zone))
+	shown := due.In(t.Plan.zoneOr(zone))
 	name := shown.Format("20060102T1504")
 	if !t.Plan.Kind.hasTimeOfDay() || t.findEntry(t.ID+"."+name) != nil {
 		name = due.UTC().Format(dueFormat) // a local clock, or that of another time zone, may show it twice
@@ -244,7 +244,7 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 		r.Title += " (" + note + ")"
 		r.Prompt += "\n\n[This run is late: it " + note + ".]"
 	}
-	t.History = append(t.History, Entry{Key: r.Key, State: Queued, Due: due, Began: now})
+	t.History = append(t.History, Entry{Key: r.Key, State: queued, Due: due, Began: now})
 	t.Claimed = &Claim{Run: r, At: now, Index: index}
 	return t.Claimed, nil
 }
@@ -259,10 +259,10 @@ func (t *Task) advance(index, now time.Time, zone *time.Location) (due time.Time
 	if last := t.Plan.Last(now, zone); last.After(due) {
 		due = last
 	}
-	day := due.In(t.Plan.ZoneOr(zone)).Format(dayFormat)
+	day := due.In(t.Plan.zoneOr(zone)).Format(dayFormat)
 	run = now.Sub(due) < missedAfter && day != t.LastDay && !t.isBehind(due)
 	if !run || due.After(index) {
-		t.History = append(t.History, Entry{State: Skipped, Due: index})
+		t.History = append(t.History, Entry{State: skipped, Due: index})
 	}
 	switch {
 	case run && t.Plan.Kind.hasTimeOfDay():
@@ -366,7 +366,7 @@ func (t *Task) expectedDue(now time.Time, zone *time.Location) time.Time {
 	case !t.Enabled, !t.Due.IsZero() && !t.Due.After(now):
 		return t.Due
 	case t.Plan.Kind == OneTime:
-		if at := t.Plan.oneTimeMoment(t.Plan.ZoneOr(zone)); !at.IsZero() {
+		if at := t.Plan.oneTimeMoment(t.Plan.zoneOr(zone)); !at.IsZero() {
 			return at
 		}
 		return t.Due

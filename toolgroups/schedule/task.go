@@ -61,16 +61,16 @@ type State string
 
 // The states of runs.
 const (
-	// Queued means that the run is submitted, or about to be.
-	Queued State = "queued"
-	// Delivered means that the platform has confirmed the message with the answer.
-	Delivered State = "delivered"
+	// queued means that the run is submitted, or about to be.
+	queued State = "queued"
+	// delivered means that the platform has confirmed the message with the answer.
+	delivered State = "delivered"
 	// Failed means that there was no answer, or that it could not be delivered.
 	Failed State = "failed"
-	// Silent means that the run ended without an answer because there was nothing to report.
-	Silent State = "silent"
-	// Skipped means that the run was missed and not made up for.
-	Skipped State = "skipped"
+	// silent means that the run ended without an answer because there was nothing to report.
+	silent State = "silent"
+	// skipped means that the run was missed and not made up for.
+	skipped State = "skipped"
 )
 
 // Entry is a run in the history of a task.
@@ -115,7 +115,7 @@ func (t *Task) findEntry(key string) *Entry {
 // lastEntry returns the newest run that was not skipped.
 func (t *Task) lastEntry() *Entry {
 	for i := range slices.Backward(t.History) {
-		if t.History[i].State != Skipped {
+		if t.History[i].State != skipped {
 			return &t.History[i]
 		}
 	}
@@ -280,11 +280,11 @@ func (s *Schedule) RecordOutcome(ctx context.Context, o Outcome) error {
 		if e == nil {
 			return errUnchanged // older than the history
 		}
-		e.State, e.Ended = Delivered, s.cfg.Now()
+		e.State, e.Ended = delivered, s.cfg.Now()
 		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault
 		switch {
 		case o.Silent:
-			e.State = Silent
+			e.State = silent
 		case o.MessageID == "" || o.Fault != "":
 			e.State = Failed
 		}

@@ -16,10 +16,10 @@ import (
 
 // Error codes of these tools.
 const (
-	CodeCreationFailed = "creation_failed"
-	CodeUpdateFailed   = "update_failed"
-	CodeRunFailed      = "run_failed"
-	CodeNotFound       = "not_found"
+	codeCreationFailed = "creation_failed"
+	codeUpdateFailed   = "update_failed"
+	codeRunFailed      = "run_failed"
+	codeNotFound       = "not_found"
 )
 
 // Bounds of a task's texts, in characters.
@@ -92,14 +92,14 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 		return toolgroups.Result{}, err
 	}
 	t.startPlan(now)
-	if err := t.checkTexts(CodeCreationFailed); err != nil {
+	if err := t.checkTexts(codeCreationFailed); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if t.Uses, err = s.checkUses(in.Uses); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
-		return toolgroups.Result{}, toolgroups.Errorf(CodeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
+		return toolgroups.Result{}, toolgroups.Errorf(codeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
 	removed, err := s.makeRoom(ctx, call.Owner, zone)
 	if err != nil {
@@ -140,14 +140,14 @@ func (s *Schedule) makeRoom(ctx context.Context, owner string, zone *time.Locati
 			return fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", len(tasks), old.Name), nil
 		}
 	}
-	return "", toolgroups.Errorf(CodeCreationFailed,
+	return "", toolgroups.Errorf(codeCreationFailed,
 		"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
 }
 
 // isOver reports whether a one-time task has run at its moment, and does not run again as it is. One that
 // was disabled before its moment has not, and may still get a new date.
 func (t *Task) isOver(zone *time.Location) bool {
-	moment := t.Plan.oneTimeMoment(t.Plan.ZoneOr(zone))
+	moment := t.Plan.oneTimeMoment(t.Plan.zoneOr(zone))
 	return t.Plan.Kind == OneTime && !t.Enabled && t.Claimed == nil &&
 		slices.ContainsFunc(t.History, func(e Entry) bool { return e.Due.Equal(moment) })
 }
@@ -179,7 +179,7 @@ func (t *Task) checkTexts(code string) error {
 }
 
 func pastMessage(p Plan, now time.Time, zone *time.Location) string {
-	zone = p.ZoneOr(zone)
+	zone = p.zoneOr(zone)
 	return fmt.Sprintf("%02d:%02d on %s is not in the future: it is %s (%s) now.",
 		p.Hour, p.Minute, p.Date, now.In(zone).Format(timeFormat), zoneName(now, zone))
 }
@@ -189,7 +189,7 @@ func (t *Task) describeNextRun(zone *time.Location) string {
 	if t.Due.IsZero() {
 		return "It is disabled and has no next run."
 	}
-	zone = t.Plan.ZoneOr(zone)
+	zone = t.Plan.zoneOr(zone)
 	return fmt.Sprintf("Next run: %s (%s), epoch milliseconds %d.",
 		t.Due.In(zone).Format(timeFormat), zoneName(t.Due, zone), t.Due.UnixMilli())
 }
@@ -240,7 +240,7 @@ func (s *Schedule) list(ctx context.Context, call toolgroups.Call, _ struct{}) (
 			enabled = "yes"
 		}
 		if !t.Due.IsZero() {
-			next = t.Due.In(t.Plan.ZoneOr(zone)).Format(timeFormat)
+			next = t.Due.In(t.Plan.zoneOr(zone)).Format(timeFormat)
 		}
 		fmt.Fprintf(&text, "%d. %s\n   id: %s\n   schedule: %s\n   enabled: %s\n   last run: %s\n   next run: %s\n",
 			n+1, t.Name, t.ID, t.Plan, enabled, t.describeLastRun(zone), next)
@@ -260,7 +260,7 @@ func (t *Task) describeLastRun(zone *time.Location) string {
 	if e == nil {
 		return "Never"
 	}
-	text := e.Began.In(t.Plan.ZoneOr(zone)).Format(timeFormat) + " " + string(e.State)
+	text := e.Began.In(t.Plan.zoneOr(zone)).Format(timeFormat) + " " + string(e.State)
 	if e.Fault != "" {
 		text += ": " + e.Fault
 	}
@@ -279,15 +279,15 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 		return toolgroups.Result{}, err
 	}
 	var run Run
-	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, CodeRunFailed, func(t *Task) error {
+	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, codeRunFailed, func(t *Task) error {
 		now := s.cfg.Now()
 		for _, e := range t.History {
-			if e.Manual && e.State == Queued && now.Sub(e.Began) < maxQueuedTime {
+			if e.Manual && e.State == queued && now.Sub(e.Began) < maxQueuedTime {
 				return errQueued
 			}
 		}
 		run = t.newRun("now-" + newID())
-		t.History = append(t.History, Entry{Key: run.Key, State: Queued, Manual: true, Due: now, Began: now})
+		t.History = append(t.History, Entry{Key: run.Key, State: queued, Manual: true, Due: now, Began: now})
 		return nil
 	})
 	if errors.Is(err, errQueued) {
@@ -303,9 +303,9 @@ func (s *Schedule) runNow(ctx context.Context, call toolgroups.Call, in idInput)
 			s.cfg.Logger.Error("cannot record the outcome of a run", "run", run.Key, "err", err)
 		}
 		if errors.Is(err, ErrPaused) {
-			return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' was not started: the unattended runs of its maker are used up for today, and a card lets them go on.", t.Name)
+			return toolgroups.Result{}, toolgroups.Errorf(codeRunFailed, "'%s' was not started: the unattended runs of its maker are used up for today, and a card lets them go on.", t.Name)
 		}
-		return toolgroups.Result{}, toolgroups.Errorf(CodeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
+		return toolgroups.Result{}, toolgroups.Errorf(codeRunFailed, "'%s' could not be started. Try again in a minute.", t.Name)
 	}
 	return toolgroups.TextResult("'%s' is queued and runs in the background; its answer will come to the chat of the task. Its schedule is unchanged.", t.Name)
 }
@@ -338,7 +338,7 @@ func checkID(id string) error {
 }
 
 func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput) (toolgroups.Result, error) {
-	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, CodeNotFound, func(*Task) error { return errRemoved })
+	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, codeNotFound, func(*Task) error { return errRemoved })
 	if err != nil {
 		return toolgroups.Result{}, err
 	}

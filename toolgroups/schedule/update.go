@@ -50,7 +50,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	var changed []string
 	var was Task
 	now, zone := s.cfg.Now(), s.cfg.Location()
-	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, CodeNotFound, func(t *Task) error {
+	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, codeNotFound, func(t *Task) error {
 		before := *t
 		was = before
 		if in.apply(t); in.Uses != nil {
@@ -69,7 +69,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		if err != nil {
 			return toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
 		}
-		if err := t.checkTexts(CodeUpdateFailed); err != nil {
+		if err := t.checkTexts(codeUpdateFailed); err != nil {
 			return err
 		}
 		if t.Prompt != before.Prompt {
@@ -137,7 +137,7 @@ func (in updateInput) checkUnused(kind Kind) error {
 	default:
 		return errUnchanged
 	}
-	return toolgroups.Errorf(CodeUpdateFailed, "Nothing was changed: a task of the schedule_type %s has no '%s'. For another kind of schedule, give 'schedule_type' with all that it needs.", kind, field)
+	return toolgroups.Errorf(codeUpdateFailed, "Nothing was changed: a task of the schedule_type %s has no '%s'. For another kind of schedule, give 'schedule_type' with all that it needs.", kind, field)
 }
 
 // changedFields returns the names of the fields that an update has changed.
@@ -178,7 +178,7 @@ func (t *Task) replan(before Task, now time.Time, zone *time.Location) error {
 	}
 	next := t.next(now, zone)
 	if next.IsZero() && t.Plan.Kind == OneTime && (t.Enabled || t.Plan != before.Plan) {
-		return toolgroups.Errorf(CodeUpdateFailed, "%s Give a 'date' and time ahead.", pastMessage(t.Plan, now, zone))
+		return toolgroups.Errorf(codeUpdateFailed, "%s Give a 'date' and time ahead.", pastMessage(t.Plan, now, zone))
 	}
 	t.Due = time.Time{}
 	if t.Enabled {

@@ -24,33 +24,33 @@ const (
 
 // bridgeConfig configures a [bridge].
 type bridgeConfig struct {
-	// Config is the block tools.tool_search.
-	Config Config
-	// Catalogue holds the tools that can be found and called. Nil means none.
-	Catalogue *catalogue
-	// DirectTools are the names of the tools in the tools array. Those that are also in the catalogue
+	// config is the block tools.tool_search.
+	config Config
+	// catalogue holds the tools that can be found and called. Nil means none.
+	catalogue *catalogue
+	// directTools are the names of the tools in the tools array. Those that are also in the catalogue
 	// (of a loaded group) may be called either way. The others (the core) cannot be called through
 	// the bridge; the error asks the model to call them directly.
-	DirectTools []string
-	// CallOnly leaves out the search and keeps [toolgroups.ToolDescribe] and [toolgroups.ToolCall]. Their descriptions and
+	directTools []string
+	// callOnly leaves out the search and keeps [toolgroups.ToolDescribe] and [toolgroups.ToolCall]. Their descriptions and
 	// errors then speak of loading groups instead of searching.
-	CallOnly bool
-	// Refusal returns the error for a tool that is neither in Catalogue nor in DirectTools: a disabled
+	callOnly bool
+	// refusal returns the error for a tool that is neither in catalogue nor in directTools: a disabled
 	// tool, or one that this conversation may not use. It returns nil for an unknown tool. A nil
-	// Refusal knows no tool.
-	Refusal func(name string) *toolgroups.Error
-	// Unavailable are the configured sources that cannot be reached.
-	Unavailable []UnavailableSource
-	// PastCalls are the calls of bridge tools in this turn so far, oldest first. The search is refused
+	// refusal knows no tool.
+	refusal func(name string) *toolgroups.Error
+	// unavailable are the configured sources that cannot be reached.
+	unavailable []UnavailableSource
+	// pastCalls are the calls of bridge tools in this turn so far, oldest first. The search is refused
 	// after too many fruitless ones.
-	PastCalls []toolgroups.PastCall
-	// ShownTexts, if not nil, returns the results of earlier loads, searches and descriptions that
+	pastCalls []toolgroups.PastCall
+	// shownTexts, if not nil, returns the results of earlier loads, searches and descriptions that
 	// are still in the model's context.
-	ShownTexts func() []string
-	// TextLimit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
-	TextLimit int
-	// Hybrid ranks the tools. Nil means by words alone.
-	Hybrid *hybrid
+	shownTexts func() []string
+	// textLimit bounds the text of a description, in characters. 0 means [toolgroups.MaxText].
+	textLimit int
+	// hybrid ranks the tools. Nil means by words alone.
+	hybrid *hybrid
 }
 
 // UnavailableSource is a source whose tools cannot be used now.
@@ -64,8 +64,8 @@ type UnavailableSource struct {
 type bridge struct{ cfg bridgeConfig }
 
 func newBridge(cfg bridgeConfig) *bridge {
-	cfg.Catalogue = cmp.Or(cfg.Catalogue, newCatalogue(nil))
-	cfg.TextLimit = cmp.Or(cfg.TextLimit, toolgroups.MaxText)
+	cfg.catalogue = cmp.Or(cfg.catalogue, newCatalogue(nil))
+	cfg.textLimit = cmp.Or(cfg.textLimit, toolgroups.MaxText)
 	return &bridge{cfg: cfg}
 }
 
@@ -74,7 +74,7 @@ func newBridge(cfg bridgeConfig) *bridge {
 // to the array. With an empty catalogue there are no bridge tools.
 func (b *bridge) assemble(visible, loaded []toolgroups.Tool) []toolgroups.Tool {
 	out := stripBridgeTools(visible)
-	if len(b.cfg.Catalogue.entries) > 0 {
+	if len(b.cfg.catalogue.entries) > 0 {
 		out = append(out, b.tools()...)
 	}
 	return append(out, stripBridgeTools(loaded)...)
@@ -88,14 +88,14 @@ func stripBridgeTools(tools []toolgroups.Tool) []toolgroups.Tool {
 // tools returns the bridge tools in their fixed order. The description of tool_search contains
 // the number of tools in the catalogue; the other descriptions are always the same.
 func (b *bridge) tools() []toolgroups.Tool {
-	if b.cfg.CallOnly {
+	if b.cfg.callOnly {
 		return []toolgroups.Tool{
 			b.newDescribeTool("Show parameters of loaded tools, or a group's tools.", `{"type":"object","properties":`+
 				`{"names":{"type":"array","items":{"type":"string"}}},"required":["names"]}`),
 			b.newCallTool("Run a loaded tool not listed."),
 		}
 	}
-	n := len(b.cfg.Catalogue.entries)
+	n := len(b.cfg.catalogue.entries)
 	return []toolgroups.Tool{
 		{
 			Name: toolgroups.ToolSearch,
@@ -131,43 +131,43 @@ func (b *bridge) newCallTool(description string) toolgroups.Tool {
 
 // shownTexts returns the earlier results that are still in the model's context.
 func (b *bridge) shownTexts() []string {
-	if b.cfg.ShownTexts == nil {
+	if b.cfg.shownTexts == nil {
 		return nil
 	}
-	return b.cfg.ShownTexts()
+	return b.cfg.shownTexts()
 }
 
 // find answers a query. For the name of a group or source it returns all its tools. For the exact name
 // of a tool it searches by words alone, and that tool comes first.
 func (b *bridge) find(ctx context.Context, query string, limit int, index *wordIndex) findResult {
-	c := b.cfg.Catalogue
+	c := b.cfg.catalogue
 	_, exact := c.lookup(query)
 	if f, whole := c.lookupOrigin(query); whole {
 		return f
 	}
-	if exact || b.cfg.Hybrid == nil {
+	if exact || b.cfg.hybrid == nil {
 		return c.resultOf(index.search(query, limit))
 	}
-	return c.resultOf(b.cfg.Hybrid.search(ctx, index, query, limit))
+	return c.resultOf(b.cfg.hybrid.search(ctx, index, query, limit))
 }
 
 // unknownError returns the error for a name that is not in the catalogue.
 func (b *bridge) unknownError(name string) *toolgroups.Error {
-	if toolgroups.Reserved(name) && (name != toolgroups.ToolSearch || !b.cfg.CallOnly) {
+	if toolgroups.Reserved(name) && (name != toolgroups.ToolSearch || !b.cfg.callOnly) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
-	if slices.Contains(b.cfg.DirectTools, name) {
+	if slices.Contains(b.cfg.directTools, name) {
 		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
 			"Call it directly by its name.", name)
 	}
-	if b.cfg.Refusal != nil {
-		if fault := b.cfg.Refusal(name); fault != nil {
+	if b.cfg.refusal != nil {
+		if fault := b.cfg.refusal(name); fault != nil {
 			return fault
 		}
 	}
 	text := fmt.Sprintf("Tool '%s' not found.", clipLine(name, maxEcho))
-	if like := b.cfg.Catalogue.similarNames(name); len(like) > 0 {
+	if like := b.cfg.catalogue.similarNames(name); len(like) > 0 {
 		text += " Did you mean " + joinNames(like) + "?"
 	}
 	return &toolgroups.Error{Code: toolgroups.CodeNotFound, Message: text +
@@ -176,7 +176,7 @@ func (b *bridge) unknownError(name string) *toolgroups.Error {
 
 // advice tells the model how to run a tool of the catalogue that is not in the tools array.
 func (b *bridge) advice(name string) string {
-	if _, ok := b.cfg.Catalogue.lookup(name); !ok {
+	if _, ok := b.cfg.catalogue.lookup(name); !ok {
 		return ""
 	}
 	return fmt.Sprintf("It is not listed by itself: run it with %s(name=%q, arguments={...}).", toolgroups.ToolCall, name)
@@ -184,7 +184,7 @@ func (b *bridge) advice(name string) string {
 
 // finderName returns the name of the tool that lists tools.
 func (b *bridge) finderName() string {
-	if b.cfg.CallOnly {
+	if b.cfg.callOnly {
 		return toolgroups.LoadToolGroup
 	}
 	return toolgroups.ToolSearch

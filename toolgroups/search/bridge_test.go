@@ -33,7 +33,7 @@ func TestCoreIsAlwaysDirect(t *testing.T) {
 // Acceptance 98: Tools that come or go are followed by the next catalogue; the mode of `auto` follows when the cache is missed anyway.
 func TestCatalogueFollowsTheRegistry(t *testing.T) {
 	before := testBridge(t)
-	after := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(desk()) })
+	after := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(desk()) })
 	if f := find(t, before, `{"query":"pull request"}`); len(f.Matches) == 0 {
 		t.Error("not found before the removal")
 	}
@@ -47,7 +47,7 @@ func TestCatalogueFollowsTheRegistry(t *testing.T) {
 
 // Acceptance 99: Five hits unless asked for more, at most twenty.
 func TestSearchLimits(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 60)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 60)) })
 	for args, want := range map[string]int{
 		`{"query":"thing number"}`:              5,
 		`{"query":"thing number","limit":9}`:    9,
@@ -66,7 +66,7 @@ func TestSearchLimits(t *testing.T) {
 // Acceptance 100: Hits are ranked by BM25 over names, descriptions and parameters.
 func TestRanksByNameDescriptionAndParameters(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Catalogue = catalogueOf(entries("x", "mcp:x",
+		c.catalogue = catalogueOf(entries("x", "mcp:x",
 			tool("alpha", "Turns the lantern.", ""), tool("beta_lantern", "Turns.", ""), tool("gamma", "Turns.", `"lantern":{"type":"string"}`),
 			tool("delta", "Turns.", "")))
 	})
@@ -78,7 +78,7 @@ func TestRanksByNameDescriptionAndParameters(t *testing.T) {
 
 // Acceptance 101: Where nothing scores, parts of names are found.
 func TestTermInEveryName(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("git_hub", 4)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("git_hub", 4)) })
 	if f := find(t, b, `{"query":"hub"}`); len(f.Matches) != 4 {
 		t.Errorf("got %v", f.names())
 	}
@@ -87,7 +87,7 @@ func TestTermInEveryName(t *testing.T) {
 // Acceptance 102: No match is an empty list, no error.
 func TestNoMatchIsNoError(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Unavailable = []UnavailableSource{{Name: "jira", Reason: "connection refused"}}
+		c.unavailable = []UnavailableSource{{Name: "jira", Reason: "connection refused"}}
 	})
 	f := find(t, b, `{"query":"zzzz"}`)
 	want := []origin{{Name: "calendar", ToolCount: 2}, {Name: "github", ToolCount: 4}}
@@ -109,7 +109,7 @@ func TestDescribeGivesTheWholeSchema(t *testing.T) {
 		Name       string
 		Parameters json.RawMessage
 	}](t, text)
-	if got.Name != "github_create_issue" || string(got.Parameters) != string(hub()[0].Tool.Parameters) {
+	if got.Name != "github_create_issue" || string(got.Parameters) != string(hub()[0].tool.Parameters) {
 		t.Errorf("got %s", text)
 	}
 	_, fault = use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"nowhere_at_all"}`)
@@ -121,8 +121,8 @@ func TestDescribeGivesTheWholeSchema(t *testing.T) {
 // What the request has no room for is shown whole on request.
 func TestDescribeShowsTheManual(t *testing.T) {
 	long := hub()
-	long[0].Tool.Manual = "Create a new issue in a GitHub repository. All about it."
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(long, desk()) })
+	long[0].tool.Manual = "Create a new issue in a GitHub repository. All about it."
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(long, desk()) })
 	for _, args := range []string{`{"name":"github_create_issue"}`, `{"names":["github_create_issue","github_star"]}`} {
 		if text, fault := use(t, b, toolgroups.ToolDescribe, args); fault != nil || !strings.Contains(text, "All about it.") {
 			t.Errorf("%s: %s, %v", args, text, fault)
@@ -189,7 +189,7 @@ func TestTheToolSeesItsOwnName(t *testing.T) {
 		seen = call
 		return toolgroups.TextResult("ok")
 	}
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(entries("s", "mcp:s", spy)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(entries("s", "mcp:s", spy)) })
 	if _, fault := use(t, b, toolgroups.ToolCall, `{"name":"spy","arguments":{"a":"3"}}`); fault != nil {
 		t.Fatal(fault)
 	}
@@ -201,7 +201,7 @@ func TestTheToolSeesItsOwnName(t *testing.T) {
 func TestCallChecksTheRole(t *testing.T) {
 	risky := tool("risky", "Needs an administrator.", "")
 	risky.Role = toolgroups.RoleAdmin
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(entries("r", "builtin", risky)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(entries("r", "builtin", risky)) })
 	_, fault := use(t, b, toolgroups.ToolCall, `{"name":"risky","arguments":{}}`)
 	wantCode(t, fault, toolgroups.CodeDenied)
 }
@@ -212,7 +212,7 @@ func TestDescriptionsCountAndAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 144)) }).tools()
+	tools := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 144)) }).tools()
 	if search := tools[0].Description; !strings.Contains(search, "144") {
 		t.Errorf("the search does not say how many tools are deferred: %s", search)
 	}
@@ -228,7 +228,7 @@ func TestDescriptionsCountAndAreShort(t *testing.T) {
 
 // Acceptance 111: Twenty more tools are found, described and called from end to end.
 func TestEndToEnd(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("extra", 20)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("extra", 20)) })
 	if got := b.assemble(core(), nil); len(got) != 5 {
 		t.Fatalf("the array is %v", names(got))
 	}
@@ -267,7 +267,7 @@ func TestDisabledToolsAreNotFound(t *testing.T) {
 		c.DisabledTools, c.DisabledGroups = []string{"github_star"}, []string{"calendar"}
 	})
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleOwner))
+		c.catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleOwner))
 	})
 	for _, name := range []string{"github_star", "calendar_list_events"} {
 		_, _, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"`+name+`","arguments":{"repo":"r"}}`))
@@ -302,7 +302,7 @@ func TestSearchSeveral(t *testing.T) {
 
 // Acceptance 127: A query that is a group's name describes no more than the most hits.
 func TestSearchForAWholeSource(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 34), hub()) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {
 		if f := find(t, b, `{"query":"`+query+`"}`); len(f.Matches) != defaultMaxLimit || len(f.Matches)+len(f.Others["big"]) != 34 {
 			t.Errorf("%s: %d hits and %d names, %s", query, len(f.Matches), len(f.Others["big"]), f.Hint)
@@ -325,7 +325,7 @@ func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
 	if fault != nil || text != want {
 		t.Errorf("got %s, %v, want %s", text, fault, want)
 	}
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 90), hub()) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 90), hub()) })
 	if f := find(t, b, `{"query":"thing number 7"}`); len(f.Others) != 1 || len(f.Others["big"]) != 24 {
 		t.Errorf("beside %v: %v", f.names(), f.Others)
 	}
@@ -335,7 +335,7 @@ func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
 		required = append(required, fmt.Sprintf("field_%02d", i))
 	}
 	wide := entries("x", "mcp:x", tool("wide", "Takes much.", strings.Join(properties, ","), required[:50]...))
-	f := find(t, testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(wide) }), `{"query":"wide"}`)
+	f := find(t, testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(wide) }), `{"query":"wide"}`)
 	if use := f.Matches[0].Use; !strings.Contains(use, "field_49: integer, … 10 more)") {
 		t.Errorf("a required parameter is cut: %s", use)
 	}
@@ -345,7 +345,7 @@ func TestSearchNamesTheSiblingsOfItsHits(t *testing.T) {
 // description is one sentence.
 func TestWhatIsShownIsNotGivenAgain(t *testing.T) {
 	var shown []string
-	b := testBridge(t, func(c *bridgeConfig) { c.ShownTexts = func() []string { return shown } })
+	b := testBridge(t, func(c *bridgeConfig) { c.shownTexts = func() []string { return shown } })
 	ask := func(tool, args string) string {
 		text, fault := use(t, b, tool, args)
 		if fault != nil {

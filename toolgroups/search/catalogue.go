@@ -18,10 +18,10 @@ import (
 
 // entry is a tool of a [catalogue] with its origin.
 type entry struct {
-	Tool toolgroups.Tool
-	// Group is the tool's group, and Source the group's source.
-	Group  string
-	Source string
+	tool toolgroups.Tool
+	// group is the tool's group, and source the group's source.
+	group  string
+	source string
 }
 
 // deferrableEntries returns the tools that a role may use and that can be left out of the tools
@@ -37,7 +37,7 @@ func enabledEntries(reg *toolgroups.Registry, groups []string, role toolgroups.R
 		g, _ := reg.Group(name)
 		for _, t := range g.Tools {
 			if role >= max(t.Role, g.Role) && !reg.Disabled(t.Name) {
-				entries = append(entries, entry{Tool: t, Group: g.Name, Source: g.Source})
+				entries = append(entries, entry{tool: t, group: g.Name, source: g.Source})
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func enabledEntries(reg *toolgroups.Registry, groups []string, role toolgroups.R
 func toolsOf(entries []entry) []toolgroups.Tool {
 	tools := make([]toolgroups.Tool, len(entries))
 	for i, e := range entries {
-		tools[i] = e.Tool
+		tools[i] = e.tool
 	}
 	return tools
 }
@@ -68,8 +68,8 @@ type catalogue struct {
 func newCatalogue(entries []entry) *catalogue {
 	c := &catalogue{byName: make(map[string]entry, len(entries))}
 	for _, e := range entries {
-		if _, taken := c.byName[e.Tool.Name]; !taken && !toolgroups.Reserved(e.Tool.Name) {
-			c.byName[e.Tool.Name] = e
+		if _, taken := c.byName[e.tool.Name]; !taken && !toolgroups.Reserved(e.tool.Name) {
+			c.byName[e.tool.Name] = e
 			c.entries = append(c.entries, e)
 		}
 	}
@@ -92,19 +92,19 @@ func (c *catalogue) lookup(name string) (entry, bool) {
 
 // findResult is the result of a query.
 type findResult struct {
-	Entries []entry
-	// Weak and IsForeignQuery are as in [ranking].
-	Weak, IsForeignQuery bool
-	// Origin is the group or source that the query names. If set, Entries are all of its tools,
+	entries []entry
+	// weak and isForeignQuery are as in [ranking].
+	weak, isForeignQuery bool
+	// origin is the group or source that the query names. If set, entries are all of its tools,
 	// regardless of the limit.
-	Origin string
+	origin string
 }
 
 // resultOf returns the tools of a ranking.
 func (c *catalogue) resultOf(r ranking) findResult {
-	f := findResult{Weak: r.Weak, IsForeignQuery: r.IsForeignQuery}
-	for _, h := range r.Hits {
-		f.Entries = append(f.Entries, c.entries[h.Doc])
+	f := findResult{weak: r.weak, isForeignQuery: r.isForeignQuery}
+	for _, h := range r.hits {
+		f.entries = append(f.entries, c.entries[h.Doc])
 	}
 	return f
 }
@@ -118,12 +118,12 @@ func (c *catalogue) lookupOrigin(query string) (findResult, bool) {
 	}
 	for _, e := range c.entries {
 		kind, name := e.origin()
-		if strings.EqualFold(query, e.Group) || kind != toolgroups.SourceBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.Source)) {
-			f.Origin = cmp.Or(f.Origin, e.label())
-			f.Entries = append(f.Entries, e)
+		if strings.EqualFold(query, e.group) || kind != toolgroups.SourceBuiltin && (strings.EqualFold(query, name) || strings.EqualFold(query, e.source)) {
+			f.origin = cmp.Or(f.origin, e.label())
+			f.entries = append(f.entries, e)
 		}
 	}
-	return f, len(f.Entries) > 0
+	return f, len(f.entries) > 0
 }
 
 // origin is a group or source and the number of its tools.
@@ -154,17 +154,17 @@ func (c *catalogue) similarNames(name string) []string {
 	var out []string
 	want := lettersAndDigits(name)
 	for _, e := range c.entries {
-		have := lettersAndDigits(e.Tool.Name)
+		have := lettersAndDigits(e.tool.Name)
 		if want != "" && len(out) < most &&
 			(have == want || len(want) > 3 && strings.HasSuffix(have, want) || len(have) > 3 && strings.HasSuffix(want, have)) {
-			out = append(out, e.Tool.Name)
+			out = append(out, e.tool.Name)
 		}
 	}
 	if len(out) > 0 {
 		return out
 	}
-	for _, e := range c.resultOf(c.index().search(name, most)).Entries {
-		out = append(out, e.Tool.Name)
+	for _, e := range c.resultOf(c.index().search(name, most)).entries {
+		out = append(out, e.tool.Name)
 	}
 	return out
 }
@@ -172,20 +172,20 @@ func (c *catalogue) similarNames(name string) []string {
 // origin splits the source: mcp:github has the kind mcp and the name github. A source without a
 // name gets the name of the group.
 func (e entry) origin() (kind, name string) {
-	kind, name, found := strings.Cut(e.Source, ":")
+	kind, name, found := strings.Cut(e.source, ":")
 	switch {
 	case kind == "":
-		return "other", e.Group
+		return "other", e.group
 	case !found || name == "":
-		return kind, e.Group
+		return kind, e.group
 	}
 	return kind, name
 }
 
 // label returns the name under which the model can ask for all tools of the origin.
 func (e entry) label() string {
-	if e.Group != "" {
-		return e.Group
+	if e.group != "" {
+		return e.group
 	}
 	_, name := e.origin()
 	return name
@@ -193,13 +193,13 @@ func (e entry) label() string {
 
 func (e entry) document() document {
 	kind, name := e.origin()
-	source := e.Group
-	if kind != toolgroups.SourceBuiltin && name != e.Group {
+	source := e.group
+	if kind != toolgroups.SourceBuiltin && name != e.group {
 		source += " " + name
 	}
 	return document{
-		Name: e.Tool.Name, Description: e.Tool.Description,
-		Parameters: parameterNames(e.Tool), Source: source,
+		name: e.tool.Name, description: e.tool.Description,
+		parameters: parameterNames(e.tool), source: source,
 	}
 }
 

@@ -95,19 +95,19 @@ func (b *bridge) answerDescribe(call toolgroups.Call) (toolgroups.Result, error)
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeInvalid, "Too many names: %d, at most %d in one call.", len(names), maxNames)
 	}
 	if len(names) == 1 {
-		if f, whole := b.cfg.Catalogue.lookupOrigin(names[0]); whole {
-			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.Entries), f.Origin, formatTools(toolsOf(f.Entries), b.cfg.TextLimit, true))}, nil
+		if f, whole := b.cfg.catalogue.lookupOrigin(names[0]); whole {
+			return toolgroups.Result{Text: fmt.Sprintf("The %d tools of %s:\n%s", len(f.entries), f.origin, formatTools(toolsOf(f.entries), b.cfg.textLimit, true))}, nil
 		}
 	}
 	if !batch {
-		entry, ok := b.cfg.Catalogue.lookup(names[0])
+		entry, ok := b.cfg.catalogue.lookup(names[0])
 		if !ok {
 			return toolgroups.Result{}, b.unknownError(names[0])
 		}
-		if len(entry.Tool.Parameters) > toolgroups.MaxText {
-			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + formatTool(entry.Tool, parseToolSchema(entry.Tool), true)}, nil
+		if len(entry.tool.Parameters) > toolgroups.MaxText {
+			return toolgroups.Result{Text: "Its schema is too long to be shown whole. In short:\n" + formatTool(entry.tool, parseToolSchema(entry.tool), true)}, nil
 		}
-		return encodeResult(toolDescription{names[0], cmp.Or(entry.Tool.Manual, entry.Tool.Description), validSchema(entry.Tool)})
+		return encodeResult(toolDescription{names[0], cmp.Or(entry.tool.Manual, entry.tool.Description), validSchema(entry.tool)})
 	}
 	return b.describeAll(names)
 }
@@ -116,14 +116,14 @@ func (b *bridge) describeAll(names []string) (toolgroups.Result, error) {
 	r := toolDescriptions{Tools: map[string]toolDescription{}, Errors: map[string]string{}}
 	size := 0
 	for _, name := range names {
-		if f, whole := b.cfg.Catalogue.lookupOrigin(name); whole {
+		if f, whole := b.cfg.catalogue.lookupOrigin(name); whole {
 			if r.Groups == nil {
 				r.Groups = map[string][]string{}
 			}
-			r.Groups[f.Origin] = toolgroups.Names(toolsOf(f.Entries))
+			r.Groups[f.origin] = toolgroups.Names(toolsOf(f.entries))
 			continue
 		}
-		entry, ok := b.cfg.Catalogue.lookup(name)
+		entry, ok := b.cfg.catalogue.lookup(name)
 		if !ok {
 			if fault := b.unknownError(name); fault.Code == toolgroups.CodeNotFound {
 				r.NotFound = append(r.NotFound, clipLine(name, maxEcho))
@@ -132,12 +132,12 @@ func (b *bridge) describeAll(names []string) (toolgroups.Result, error) {
 			}
 			continue
 		}
-		size += len(entry.Tool.Parameters) + len(entry.Tool.Manual)
-		if size > min(maxSchemas, b.cfg.TextLimit) && len(r.Tools) > 0 {
+		size += len(entry.tool.Parameters) + len(entry.tool.Manual)
+		if size > min(maxSchemas, b.cfg.textLimit) && len(r.Tools) > 0 {
 			r.Errors[name] = "Left out because the answer would be too long. Describe it alone."
 			continue
 		}
-		r.Tools[name] = toolDescription{Description: cmp.Or(entry.Tool.Manual, entry.Tool.Description), Parameters: validSchema(entry.Tool)}
+		r.Tools[name] = toolDescription{Description: cmp.Or(entry.tool.Manual, entry.tool.Description), Parameters: validSchema(entry.tool)}
 	}
 	if len(r.NotFound) > 0 {
 		r.Hint = "Check the spelling of what was not found with " + b.finderName() + "."

@@ -78,11 +78,11 @@ func (b *bridge) search(ctx context.Context, call toolgroups.Call) (toolgroups.R
 		}
 		return toolgroups.Result{}, fault
 	}
-	fruitless := fruitlessStreak(b.cfg.PastCalls)
+	fruitless := fruitlessStreak(b.cfg.pastCalls)
 	if fault := b.checkFruitless(fruitless, w.queries); fault != nil {
 		return toolgroups.Result{}, fault
 	}
-	limit, seen, index := b.parseLimit(w.rawLimit), b.shownTexts(), b.cfg.Catalogue.index()
+	limit, seen, index := b.parseLimit(w.rawLimit), b.shownTexts(), b.cfg.catalogue.index()
 	if !w.isBatch {
 		return encodeResult(b.answerQuery(ctx, w.queries[0], limit, fruitless, seen, index))
 	}
@@ -106,7 +106,7 @@ func (b *bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error
 	if fruitless >= fruitlessStop {
 		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: the last %d searches of this turn found nothing."+stop, fruitless)
 	}
-	if n := countRepeats(b.cfg.PastCalls, texts); n >= sameSearchStop {
+	if n := countRepeats(b.cfg.pastCalls, texts); n >= sameSearchStop {
 		return toolgroups.Errorf(toolgroups.CodeSearchExhausted, "Not run: this turn has searched for the same words %d times; the answer stays the same."+stop, n)
 	}
 	return nil
@@ -115,11 +115,11 @@ func (b *bridge) checkFruitless(fruitless int, texts []string) *toolgroups.Error
 // answerQuery answers a single query. seen are the earlier results that the model still sees.
 func (b *bridge) answerQuery(ctx context.Context, query string, limit, fruitless int, seen []string, index *wordIndex) queryResult {
 	f := b.find(ctx, query, limit+maxOthers, index)
-	if f.Origin != "" {
-		limit = b.cfg.Config.MaxSearchLimit
+	if f.origin != "" {
+		limit = b.cfg.config.MaxSearchLimit
 	}
-	hits := f.Entries[:min(len(f.Entries), limit)]
-	rest := f.Entries[len(hits):]
+	hits := f.entries[:min(len(f.entries), limit)]
+	rest := f.entries[len(hits):]
 	r := queryResult{Matches: make([]hit, len(hits))}
 	known := 0
 	for i, e := range hits {
@@ -130,19 +130,19 @@ func (b *bridge) answerQuery(ctx context.Context, query string, limit, fruitless
 	var hints []string
 	switch {
 	case len(hits) == 0:
-		r.AvailableSources, r.UnavailableSources = b.cfg.Catalogue.origins(), b.cfg.Unavailable
+		r.AvailableSources, r.UnavailableSources = b.cfg.catalogue.origins(), b.cfg.unavailable
 		hints = append(hints, "No tool matches. Try other English words for the action and the thing, or the name of a source for all its tools, before you conclude that there is none.")
 		if fruitless+1 >= fruitlessAdvice {
 			hints[0] = fmt.Sprintf("No tool matches, %d searches in a row. Stop searching and answer the user with what you have.", fruitless+1)
 		}
-	case f.Origin != "" && len(rest) > 0:
+	case f.origin != "" && len(rest) > 0:
 		hints = append(hints, fmt.Sprintf("The first %d of the %d tools of %s, and the names of the others: %s shows their parameters.",
-			len(hits), len(f.Entries), f.Origin, toolgroups.ToolDescribe))
-	case f.Origin != "":
-		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.Origin))
-	case f.IsForeignQuery:
+			len(hits), len(f.entries), f.origin, toolgroups.ToolDescribe))
+	case f.origin != "":
+		hints = append(hints, fmt.Sprintf("All %d tools of %s.", len(hits), f.origin))
+	case f.isForeignQuery:
 		hints = append(hints, "The query is not in English, but tools are described in English. Search in English where these do not fit.")
-	case f.Weak:
+	case f.weak:
 		hints = append(hints, "These share little with the query and may not fit. Tools are described in English: try other English words.")
 	}
 	if known > 0 {
@@ -151,14 +151,14 @@ func (b *bridge) answerQuery(ctx context.Context, query string, limit, fruitless
 			hints[len(hints)-1] = "How they are called is shown above."
 		}
 	}
-	if f.Origin == "" {
+	if f.origin == "" {
 		rest = b.siblings(hits, rest, seen)
 	}
 	for _, e := range rest {
 		if r.Others == nil {
 			r.Others = map[string][]string{}
 		}
-		r.Others[e.label()] = append(r.Others[e.label()], e.Tool.Name)
+		r.Others[e.label()] = append(r.Others[e.label()], e.tool.Name)
 	}
 	r.Hint = strings.Join(hints, " ")
 	return r
@@ -169,15 +169,15 @@ func (b *bridge) answerQuery(ctx context.Context, query string, limit, fruitless
 func (b *bridge) siblings(hits, next []entry, seen []string) []entry {
 	sources, met := map[string]bool{}, map[string]bool{}
 	for _, e := range hits {
-		sources[e.label()], met[e.Tool.Name] = true, true
+		sources[e.label()], met[e.tool.Name] = true, true
 	}
 	var out []entry
-	for _, entries := range [][]entry{next, b.cfg.Catalogue.entries} {
+	for _, entries := range [][]entry{next, b.cfg.catalogue.entries} {
 		for _, e := range entries {
 			if len(out) == maxOthers {
 				return out
 			}
-			if name := e.Tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.DirectTools, name) && !containedInAny(seen, `"`+name+`"`) {
+			if name := e.tool.Name; sources[e.label()] && !met[name] && !slices.Contains(b.cfg.directTools, name) && !containedInAny(seen, `"`+name+`"`) {
 				met[name] = true
 				out = append(out, e)
 			}
@@ -188,12 +188,12 @@ func (b *bridge) siblings(hits, next []entry, seen []string) []entry {
 
 // newHit describes a tool. It leaves out the use if the model still sees it in an earlier result.
 func (b *bridge) newHit(e entry, seen []string) hit {
-	h := hit{Name: e.Tool.Name, CallDirectly: slices.Contains(b.cfg.DirectTools, e.Tool.Name)}
+	h := hit{Name: e.tool.Name, CallDirectly: slices.Contains(b.cfg.directTools, e.tool.Name)}
 	if h.CallDirectly {
 		return h
 	}
 	full := h
-	full.Use = parseToolSchema(e.Tool).signature(maxSignature) + " — " + toolgroups.FirstSentence(e.Tool.Description)
+	full.Use = parseToolSchema(e.tool).signature(maxSignature) + " — " + toolgroups.FirstSentence(e.tool.Description)
 	if text, err := toolgroups.EncodeJSON(full); err == nil && containedInAny(seen, string(text)) {
 		return h
 	}
@@ -209,14 +209,14 @@ func containedInAny(texts []string, piece string) bool {
 func (b *bridge) parseLimit(raw json.RawMessage) int {
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
 	if err != nil || math.IsNaN(n) || n < 1 {
-		return b.cfg.Config.SearchDefaultLimit
+		return b.cfg.config.SearchDefaultLimit
 	}
-	return int(min(n, float64(b.cfg.Config.MaxSearchLimit)))
+	return int(min(n, float64(b.cfg.config.MaxSearchLimit)))
 }
 
 func (b *bridge) originNames() string {
 	var names []string
-	for _, o := range b.cfg.Catalogue.origins() {
+	for _, o := range b.cfg.catalogue.origins() {
 		names = append(names, o.Name)
 	}
 	if len(names) == 0 {

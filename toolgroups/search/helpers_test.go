@@ -51,7 +51,7 @@ func desk() []entry {
 func entries(group, source string, tools ...toolgroups.Tool) []entry {
 	out := make([]entry, len(tools))
 	for i, t := range tools {
-		out[i] = entry{Tool: t, Group: group, Source: source}
+		out[i] = entry{tool: t, group: group, source: source}
 	}
 	return out
 }
@@ -84,12 +84,12 @@ func catalogueOf(lists ...[]entry) *catalogue {
 // testBridge makes a bridge over the two sources, with the core beside it.
 func testBridge(t testing.TB, change ...func(*bridgeConfig)) *bridge {
 	t.Helper()
-	cfg := bridgeConfig{Catalogue: catalogueOf(hub(), desk()), DirectTools: names(core())}
+	cfg := bridgeConfig{catalogue: catalogueOf(hub(), desk()), directTools: names(core())}
 	for _, f := range change {
 		f(&cfg)
 	}
-	if cfg.Config.isUnset() {
-		cfg.Config = DefaultConfig()
+	if cfg.config.isUnset() {
+		cfg.config = DefaultConfig()
 	}
 	return newBridge(cfg)
 }
@@ -101,7 +101,7 @@ func use(t testing.TB, b *bridge, name, args string) (string, *toolgroups.Error)
 	if fault != nil {
 		return "", fault
 	}
-	for _, bt := range append(b.tools(), toolsOf(b.cfg.Catalogue.entries)...) {
+	for _, bt := range append(b.tools(), toolsOf(b.cfg.catalogue.entries)...) {
 		if bt.Name == to {
 			res, fault := toolgroups.Run(context.Background(), nil, bt, toolgroups.Call{ID: "1", Name: to, Arguments: input})
 			return res.Text, fault

@@ -107,7 +107,7 @@ func TestSearchKeepsToItsLimit(t *testing.T) {
 
 // Hermes 23.
 func TestNoDeferrableReturnsUnchanged(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = nil })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = nil })
 	if diff := cmp.Diff(names(core()), names(b.assemble(core(), nil))); diff != "" {
 		t.Error(diff)
 	}
@@ -175,7 +175,7 @@ func TestSearchThroughDispatch(t *testing.T) {
 
 // Hermes 34.
 func TestCoreSurvivesManyTools(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(many("big", 400)) })
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 400)) })
 	got := names(b.assemble(core(), nil))
 	for _, want := range names(core()) {
 		if !slices.Contains(got, want) {
@@ -193,7 +193,7 @@ func TestCatalogueIsScoped(t *testing.T) {
 		})
 	})
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleUser))
+		c.catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleUser))
 	})
 	f := find(t, b, `{"query":"open the vault of secrets"}`)
 	if slices.Contains(f.names(), "vault_open") || f.Others["vault"] != nil {
@@ -208,7 +208,7 @@ func TestCatalogueIsScoped(t *testing.T) {
 // Hermes 37.
 func TestOutOfScopeRejected(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Refusal = func(name string) *toolgroups.Error {
+		c.refusal = func(name string) *toolgroups.Error {
 			if name != "vault_open" {
 				return nil
 			}
@@ -230,7 +230,7 @@ func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 	reg := house(t)
 	before := reg.Groups()
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleOwner))
+		c.catalogue = newCatalogue(deferrableEntries(reg, toolgroups.RoleOwner))
 	})
 	find(t, b, `{"query":"github"}`)
 	if _, fault := use(t, b, toolgroups.ToolCall, `{"name":"github_star","arguments":{"repo":"r"}}`); fault != nil {

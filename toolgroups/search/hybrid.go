@@ -52,16 +52,16 @@ func (h *hybrid) search(ctx context.Context, x *wordIndex, query string, limit i
 	meaning, err := h.nearestDocuments(ctx, x, query)
 	if err != nil {
 		h.log.Warn("ranking by words alone because the embedder failed", "err", err)
-		words.Hits = words.Hits[:min(len(words.Hits), limit)]
+		words.hits = words.hits[:min(len(words.hits), limit)]
 		return words
 	}
 	scores := make([]float64, len(x.docs))
-	for _, ranking := range [][]scoredDocument{words.Hits, meaning} {
+	for _, ranking := range [][]scoredDocument{words.hits, meaning} {
 		for i, r := range ranking[:min(len(ranking), max(limit, fusionDepth))] {
 			scores[r.Doc] += 1 / float64(fusionConstant+i)
 		}
 	}
-	return ranking{Hits: x.promoteExact(query, x.topDocuments(scores, limit), limit), IsForeignQuery: words.IsForeignQuery}
+	return ranking{hits: x.promoteExact(query, x.topDocuments(scores, limit), limit), isForeignQuery: words.isForeignQuery}
 }
 
 // nearestDocuments returns the documents whose vectors are closest to the query's, the closest first.
@@ -70,7 +70,7 @@ func (h *hybrid) nearestDocuments(ctx context.Context, x *wordIndex, query strin
 	defer cancel()
 	texts := make([]string, 0, len(x.docs)+1)
 	for _, d := range x.docs {
-		texts = append(texts, strings.Join([]string{d.Name, d.Description, d.Source}, "\n"))
+		texts = append(texts, strings.Join([]string{d.name, d.description, d.source}, "\n"))
 	}
 	vectors, err := h.embed(ctx, append(texts, query))
 	if err != nil {

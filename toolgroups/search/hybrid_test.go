@@ -43,8 +43,8 @@ func newTestHybrid(e Embedder, vectors int) *hybrid {
 func TestHybridFindsByMeaning(t *testing.T) {
 	e := &topics{}
 	b := testBridge(t, func(c *bridgeConfig) {
-		c.Catalogue = catalogueOf(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
-		c.Hybrid = newTestHybrid(e, 100)
+		c.catalogue = catalogueOf(hub(), entries("g", "mcp:g", tool("send_mail", "Write to somebody.", "")))
+		c.hybrid = newTestHybrid(e, 100)
 	})
 	if f := find(t, b, `{"query":"post letter"}`); len(f.Matches) == 0 || f.Matches[0].Name != "send_mail" {
 		t.Errorf("got %v", f.names())
@@ -60,7 +60,7 @@ func TestHybridFindsByMeaning(t *testing.T) {
 }
 
 func TestHybridFallsBackToWords(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.Hybrid = newTestHybrid(&topics{err: errors.New("down")}, 100) })
+	b := testBridge(t, func(c *bridgeConfig) { c.hybrid = newTestHybrid(&topics{err: errors.New("down")}, 100) })
 	if f := find(t, b, `{"query":"merge pull request"}`); len(f.Matches) == 0 || f.Matches[0].Name != "github_merge_pull_request" {
 		t.Errorf("got %v", f.names())
 	}
@@ -71,7 +71,7 @@ func TestHybridCacheIsBounded(t *testing.T) {
 	h := newTestHybrid(e, 3)
 	x := newIndex(documents())
 	for range 3 {
-		if r := h.search(t.Context(), x, "telescope", 5); len(r.Hits) == 0 {
+		if r := h.search(t.Context(), x, "telescope", 5); len(r.hits) == 0 {
 			t.Fatal("nothing found")
 		}
 	}

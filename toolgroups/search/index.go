@@ -24,12 +24,12 @@ const (
 
 // document is the searchable text of a tool.
 type document struct {
-	Name        string
-	Description string
-	// Parameters are the names of the parameters.
-	Parameters []string
-	// Source is the name of the group and, if different, of the server.
-	Source string
+	name        string
+	description string
+	// parameters are the names of the parameters.
+	parameters []string
+	// source is the name of the group and, if different, of the server.
+	source string
 }
 
 // wordIndex ranks documents for a query. It is immutable and may be used concurrently.
@@ -59,7 +59,7 @@ func newIndex(docs []document) *wordIndex {
 	x.damping = min(1, math.Sqrt(float64(largeCatalogue)/float64(max(len(docs), 1))))
 	b := builder{index: x, runs: map[string]runTerms{}, lengths: make([]float64, len(docs))}
 	for i, d := range docs {
-		name := strings.ToLower(d.Name)
+		name := strings.ToLower(d.name)
 		x.byName[name] = append(x.byName[name], i)
 		b.addDocument(i, d)
 	}
@@ -92,10 +92,10 @@ type termUse struct {
 }
 
 func (b *builder) addDocument(doc int, d document) {
-	b.addField(doc, d.Name, nameWeight, nameEmbeddingWeight)
-	b.addField(doc, d.Description, 1, textEmbeddingWeight)
-	b.addField(doc, d.Source, 1, textEmbeddingWeight)
-	for _, p := range d.Parameters {
+	b.addField(doc, d.name, nameWeight, nameEmbeddingWeight)
+	b.addField(doc, d.description, 1, textEmbeddingWeight)
+	b.addField(doc, d.source, 1, textEmbeddingWeight)
+	for _, p := range d.parameters {
 		b.addField(doc, p, 1, parameterEmbeddingWeight)
 	}
 	b.totalLength += b.lengths[doc]

@@ -14,25 +14,25 @@ import (
 
 func documents() []document {
 	return []document{
-		{Name: "github_create_issue", Description: "Open an issue in a repository.", Parameters: []string{"repo", "title"}, Source: "github"},
-		{Name: "github_search_code", Description: "Look for code.", Parameters: []string{"query"}, Source: "github"},
-		{Name: "send_email", Description: "Write to somebody by electronic mail.", Parameters: []string{"recipient"}, Source: "gmail"},
-		{Name: "YouTubeSearch", Description: "Look for videos.", Source: "video"},
-		{Name: "stellarexplorer", Description: "Pictures of the sky.", Source: "space"},
-		{Name: "spreadsheet_append", Description: "Add rows to a table.", Source: "sheets"},
-		{Name: "file_read", Description: "Show a file.", Source: "files"},
-		{Name: "погода", Description: "Прогноз погоды на завтра", Source: "ru"},
-		{Name: "zh_weather", Description: "查询城市的天气", Source: "zh"},
+		{name: "github_create_issue", description: "Open an issue in a repository.", parameters: []string{"repo", "title"}, source: "github"},
+		{name: "github_search_code", description: "Look for code.", parameters: []string{"query"}, source: "github"},
+		{name: "send_email", description: "Write to somebody by electronic mail.", parameters: []string{"recipient"}, source: "gmail"},
+		{name: "YouTubeSearch", description: "Look for videos.", source: "video"},
+		{name: "stellarexplorer", description: "Pictures of the sky.", source: "space"},
+		{name: "spreadsheet_append", description: "Add rows to a table.", source: "sheets"},
+		{name: "file_read", description: "Show a file.", source: "files"},
+		{name: "погода", description: "Прогноз погоды на завтра", source: "ru"},
+		{name: "zh_weather", description: "查询城市的天气", source: "zh"},
 	}
 }
 
 func first(t testing.TB, x *wordIndex, docs []document, query string) string {
 	t.Helper()
 	r := x.search(query, 5)
-	if len(r.Hits) == 0 {
+	if len(r.hits) == 0 {
 		return ""
 	}
-	return docs[r.Hits[0].Doc].Name
+	return docs[r.hits[0].Doc].name
 }
 
 func TestSearchFindsFirst(t *testing.T) {
@@ -71,8 +71,8 @@ func TestSearchFindsFirst(t *testing.T) {
 func TestSearchSaysWhenItIsWeak(t *testing.T) {
 	x := newIndex(documents())
 	for query, want := range map[string]bool{"issue": false, "the of to": true, "spredsheet": true, "file_read": false, "qqq": false, "ticket": true, "galaxies": true} {
-		if r := x.search(query, 5); r.Weak != want {
-			t.Errorf("%q: weak is %v with %d hits", query, r.Weak, len(r.Hits))
+		if r := x.search(query, 5); r.weak != want {
+			t.Errorf("%q: weak is %v with %d hits", query, r.weak, len(r.hits))
 		}
 	}
 }
@@ -81,14 +81,14 @@ func TestSearchSaysWhenItIsWeak(t *testing.T) {
 func TestTiesAreInOrderOfNames(t *testing.T) {
 	docs := make([]document, 20)
 	for i := range docs {
-		docs[i] = document{Name: fmt.Sprintf("tool_%d", 10+i), Description: "Does the same."}
+		docs[i] = document{name: fmt.Sprintf("tool_%d", 10+i), description: "Does the same."}
 	}
 	want := []string{"tool_10", "tool_11", "tool_12", "tool_13"}
 	for seed := range uint64(5) {
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 		var got []string
-		for _, h := range newIndex(docs).search("same tool", 4).Hits {
-			got = append(got, docs[h.Doc].Name)
+		for _, h := range newIndex(docs).search("same tool", 4).hits {
+			got = append(got, docs[h.Doc].name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatal(diff)
@@ -104,12 +104,12 @@ func TestNoEmptyAnswersAndNoGates(t *testing.T) {
 	noise := []string{"zxqj", "qqqq", "please", "to", "vvv", "12345", "Ж"}
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SampledFrom(vocabulary).Draw(t, "word")
-		docs := []document{{Name: "a", Description: "x " + word + " y"}, {Name: "b", Description: "unrelated"}}
+		docs := []document{{name: "a", description: "x " + word + " y"}, {name: "b", description: "unrelated"}}
 		parts := rapid.SliceOfN(rapid.SampledFrom(noise), 0, 30).Draw(t, "noise")
 		at := rapid.IntRange(0, len(parts)).Draw(t, "at")
 		query := strings.Join(slices.Insert(parts, at, word), " ")
 		limit := rapid.IntRange(1, 3).Draw(t, "limit")
-		hits := newIndex(docs).search(query, limit).Hits
+		hits := newIndex(docs).search(query, limit).hits
 		if len(hits) == 0 || len(hits) > limit {
 			t.Fatalf("%q: %d hits with limit %d", query, len(hits), limit)
 		}
@@ -120,11 +120,11 @@ func TestNoEmptyAnswersAndNoGates(t *testing.T) {
 }
 
 func TestEmptyCatalogue(t *testing.T) {
-	if r := newIndex(nil).search("anything", 5); len(r.Hits) != 0 {
-		t.Errorf("got %v", r.Hits)
+	if r := newIndex(nil).search("anything", 5); len(r.hits) != 0 {
+		t.Errorf("got %v", r.hits)
 	}
-	if r := newIndex(documents()).search("issue", 0); len(r.Hits) != 0 {
-		t.Errorf("limit 0 gives %v", r.Hits)
+	if r := newIndex(documents()).search("issue", 0); len(r.hits) != 0 {
+		t.Errorf("limit 0 gives %v", r.hits)
 	}
 }
 
@@ -150,8 +150,8 @@ func synthetic(n int) []document {
 	docs := make([]document, n)
 	for i := range docs {
 		docs[i] = document{
-			Name: fmt.Sprintf("%s_%s_%d", word(), word(), i), Description: text(20),
-			Parameters: []string{word(), word(), word()}, Source: word(),
+			name: fmt.Sprintf("%s_%s_%d", word(), word(), i), description: text(20),
+			parameters: []string{word(), word(), word()}, source: word(),
 		}
 	}
 	return docs
@@ -166,8 +166,8 @@ func BenchmarkSearch(b *testing.B) {
 		x := newIndex(docs)
 		queries := make([]string, 300)
 		for i := range queries {
-			words := strings.Fields(docs[i*n/len(queries)].Description)
-			queries[i] = strings.Join(words[:min(2+i%20, len(words))], " ") + " " + docs[i*7%n].Name + " wordsthat nonehas"
+			words := strings.Fields(docs[i*n/len(queries)].description)
+			queries[i] = strings.Join(words[:min(2+i%20, len(words))], " ") + " " + docs[i*7%n].name + " wordsthat nonehas"
 		}
 		b.Run(fmt.Sprintf("tools=%d", n), func(b *testing.B) {
 			b.ReportAllocs()
@@ -175,7 +175,7 @@ func BenchmarkSearch(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				at := i % len(queries)
 				begun := time.Now()
-				if len(x.search(queries[at], 5).Hits) == 0 {
+				if len(x.search(queries[at], 5).hits) == 0 {
 					b.Fatal("nothing found")
 				}
 				if took := time.Since(begun); best[at] == 0 || took < best[at] {

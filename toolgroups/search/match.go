@@ -11,7 +11,7 @@ const matchedMeaning = 0.5
 func Match(texts []string, message string) []float64 {
 	docs := make([]document, len(texts))
 	for i, text := range texts {
-		docs[i].Description = text
+		docs[i].description = text
 	}
 	x := newIndex(docs)
 	q := x.parse(message, false)

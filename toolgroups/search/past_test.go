@@ -12,7 +12,7 @@ import (
 func turn(t testing.TB, queries ...string) (past []toolgroups.PastCall, last string, refused bool) {
 	t.Helper()
 	for _, q := range queries {
-		b := testBridge(t, func(c *bridgeConfig) { c.PastCalls = past })
+		b := testBridge(t, func(c *bridgeConfig) { c.pastCalls = past })
 		text, fault := use(t, b, toolgroups.ToolSearch, `{"query":"`+q+`"}`)
 		p := toolgroups.PastCall{Tool: toolgroups.ToolSearch, Arguments: `{"query":"` + q + `"}`, Result: text, OK: fault == nil}
 		if fault != nil {

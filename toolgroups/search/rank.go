@@ -21,14 +21,14 @@ type scoredDocument struct {
 
 // ranking is the result of a query.
 type ranking struct {
-	// Hits are the best first: those whose name is the query, those whose name contains a query that
+	// hits are the best first: those whose name is the query, those whose name contains a query that
 	// looks like a name, and then the others by score and name.
-	Hits []scoredDocument
-	// IsForeignQuery is set if the query is not English.
-	IsForeignQuery bool
-	// Weak is set if no meaningful word of the query was found exactly: the hits share a part of a
+	hits []scoredDocument
+	// isForeignQuery is set if the query is not English.
+	isForeignQuery bool
+	// weak is set if no meaningful word of the query was found exactly: the hits share a part of a
 	// word, a common word or a meaning with it.
-	Weak bool
+	weak bool
 }
 
 // search ranks the documents for a query, at most limit of them. A document whose name is the
@@ -51,7 +51,7 @@ func (x *wordIndex) search(query string, limit int) ranking {
 		hits = x.rank(q, limit)
 	}
 	hits = x.promoteExact(query, hits, limit)
-	return ranking{Hits: hits, Weak: !q.hasKnownWord && len(hits) > 0, IsForeignQuery: x.lex.isForeign(query)}
+	return ranking{hits: hits, weak: !q.hasKnownWord && len(hits) > 0, isForeignQuery: x.lex.isForeign(query)}
 }
 
 // rank scores the documents by words and meaning.
@@ -105,7 +105,7 @@ func (x *wordIndex) topDocuments(scores []float64, n int) []scoredDocument {
 }
 
 func (x *wordIndex) compare(a, b scoredDocument) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(x.docs[a.Doc].Name, x.docs[b.Doc].Name),
+	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(x.docs[a.Doc].name, x.docs[b.Doc].name),
 		cmp.Compare(a.Doc, b.Doc))
 }
 
@@ -117,7 +117,7 @@ func (x *wordIndex) matchNames(query string, limit int) []scoredDocument {
 		return nil
 	}
 	for d, doc := range x.docs {
-		if strings.Contains(lettersAndDigits(doc.Name), piece) {
+		if strings.Contains(lettersAndDigits(doc.name), piece) {
 			scores[d] = 1
 		}
 	}

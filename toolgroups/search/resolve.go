@@ -33,7 +33,7 @@ func (b *bridge) resolve(name string, arguments json.RawMessage) (tool string, i
 	if fault != nil {
 		return "", nil, fault
 	}
-	entry, ok := b.cfg.Catalogue.lookup(target)
+	entry, ok := b.cfg.catalogue.lookup(target)
 	if !ok {
 		fault := b.unknownError(target)
 		if fault.Code == toolgroups.CodeNotFound {
@@ -41,12 +41,12 @@ func (b *bridge) resolve(name string, arguments json.RawMessage) (tool string, i
 		}
 		return target, outer["arguments"], fault
 	}
-	inner, fault := innerArguments(outer, entry.Tool)
+	inner, fault := innerArguments(outer, entry.tool)
 	if fault != nil {
 		return target, outer["arguments"], fault
 	}
-	if !entry.Tool.ChecksArguments {
-		checked, fault := toolgroups.ValidateArguments(entry.Tool, inner)
+	if !entry.tool.ChecksArguments {
+		checked, fault := toolgroups.ValidateArguments(entry.tool, inner)
 		if fault != nil {
 			return target, inner, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
 		}

@@ -150,8 +150,8 @@ func TestInvalidArgumentsEchoTheSchema(t *testing.T) {
 }
 
 func TestResolveFailsOpenOnABadSchema(t *testing.T) {
-	odd := toolgroups.Tool{Name: "odd", Parameters: json.RawMessage(`{"type":`), Run: hub()[0].Tool.Run}
-	b := testBridge(t, func(c *bridgeConfig) { c.Catalogue = catalogueOf(entries("odd", "mcp:odd", odd)) })
+	odd := toolgroups.Tool{Name: "odd", Parameters: json.RawMessage(`{"type":`), Run: hub()[0].tool.Run}
+	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(entries("odd", "mcp:odd", odd)) })
 	_, input, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"odd","arguments":{"a":1}}`))
 	if fault != nil || string(input) != `{"a":1}` {
 		t.Errorf("got %s, %v", input, fault)
@@ -169,7 +169,7 @@ func TestResolveLeavesOtherCallsAlone(t *testing.T) {
 }
 
 func TestResolveALoadedToolEitherWay(t *testing.T) {
-	b := testBridge(t, func(c *bridgeConfig) { c.DirectTools = append(c.DirectTools, "github_star") })
+	b := testBridge(t, func(c *bridgeConfig) { c.directTools = append(c.directTools, "github_star") })
 	if _, _, fault := b.resolve(toolgroups.ToolCall, []byte(`{"name":"github_star","arguments":{"repo":"r"}}`)); fault != nil {
 		t.Error(fault)
 	}

@@ -59,7 +59,7 @@ type rankFunc func(x *wordIndex, query string, limit int) ranking
 func measureRetrieval(rank rankFunc, set retrievalSet, half, lang string) (retrieval, error) {
 	docs := make([]document, len(set.Tools))
 	for i, t := range set.Tools {
-		docs[i] = document{Name: t.Name, Description: t.Desc, Parameters: t.Params, Source: t.Source}
+		docs[i] = document{name: t.Name, description: t.Desc, parameters: t.Params, source: t.Source}
 	}
 	index, r := newIndex(docs), retrieval{Half: half, Tools: len(docs)}
 	for _, q := range set.Queries {
@@ -68,7 +68,7 @@ func measureRetrieval(rank rankFunc, set retrievalSet, half, lang string) (retri
 		}
 		found := rank(index, q.Query, 10)
 		var names []string
-		for _, h := range found.Hits {
+		for _, h := range found.hits {
 			names = append(names, set.Tools[h.Doc].Name)
 		}
 		r.Queries++
@@ -79,7 +79,7 @@ func measureRetrieval(rank rankFunc, set retrievalSet, half, lang string) (retri
 		if len(names) == 0 {
 			r.Empty++
 		}
-		if found.Weak || found.IsForeignQuery || len(names) == 0 {
+		if found.weak || found.isForeignQuery || len(names) == 0 {
 			r.Hinted++
 		}
 	}

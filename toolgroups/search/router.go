@@ -205,8 +205,8 @@ const callOnlyTools = 2
 func (r *Router) routeCallOnly(f toolgroups.RouteInput, tools []toolgroups.Tool, groups []string) (*bridge, []toolgroups.Tool) {
 	kept, _, cut := cutToLimit(tools, nil, callOnlyTools, f.MaxTools)
 	b := newBridge(bridgeConfig{
-		Config: r.cfg.Config, Catalogue: newCatalogue(append(enabledEntries(f.Registry, groups, toolgroups.RoleOwner), ungroupedEntries(cut)...)),
-		DirectTools: toolgroups.Names(kept), CallOnly: true, Refusal: refusalFunc(f), ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
+		config: r.cfg.Config, catalogue: newCatalogue(append(enabledEntries(f.Registry, groups, toolgroups.RoleOwner), ungroupedEntries(cut)...)),
+		directTools: toolgroups.Names(kept), callOnly: true, refusal: refusalFunc(f), shownTexts: f.VisibleResults, textLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
 	})
 	tools = append(kept, b.tools()...)
 	if f.MaxTools > 0 && len(tools) > f.MaxTools {
@@ -229,12 +229,12 @@ func (r *Router) routeSearch(f toolgroups.RouteInput) (*bridge, []toolgroups.Too
 		catalogue = newCatalogue(append(slices.Clone(catalogue.entries), ungroupedEntries(cut)...))
 	}
 	cfg := bridgeConfig{
-		Config: r.cfg.Config, Catalogue: catalogue, DirectTools: toolgroups.Names(slices.Concat(core, loaded)),
-		Refusal: refusalFunc(f), Hybrid: r.hybrid, ShownTexts: f.VisibleResults, TextLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
-		PastCalls: slices.DeleteFunc(slices.Clone(f.PastCalls), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
+		config: r.cfg.Config, catalogue: catalogue, directTools: toolgroups.Names(slices.Concat(core, loaded)),
+		refusal: refusalFunc(f), hybrid: r.hybrid, shownTexts: f.VisibleResults, textLimit: min(loadTextLimit(f.ContextTokens), toolgroups.MaxText),
+		pastCalls: slices.DeleteFunc(slices.Clone(f.PastCalls), func(p toolgroups.PastCall) bool { return !toolgroups.Reserved(p.Tool) }),
 	}
 	if r.cfg.Unavailable != nil {
-		cfg.Unavailable = r.cfg.Unavailable()
+		cfg.unavailable = r.cfg.Unavailable()
 	}
 	b := newBridge(cfg)
 	tools := b.assemble(core, loaded)
@@ -265,7 +265,7 @@ func cutToLimit(core, loaded []toolgroups.Tool, bridge, limit int) (keptCore, ke
 func ungroupedEntries(tools []toolgroups.Tool) []entry {
 	entries := make([]entry, len(tools))
 	for i, t := range tools {
-		entries[i] = entry{Tool: t, Source: toolgroups.SourceBuiltin}
+		entries[i] = entry{tool: t, source: toolgroups.SourceBuiltin}
 	}
 	return entries
 }

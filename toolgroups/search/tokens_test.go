@@ -67,8 +67,8 @@ func FuzzTokens(f *testing.F) {
 			}
 		}
 		// Whatever has a token can be found by it.
-		x := newIndex([]document{{Name: "n", Description: text}, {Name: "other"}})
-		if r := x.search(text, 3); len(tokens) > 0 && len(r.Hits) == 0 {
+		x := newIndex([]document{{name: "n", description: text}, {name: "other"}})
+		if r := x.search(text, 3); len(tokens) > 0 && len(r.hits) == 0 {
 			t.Errorf("%q is not found by itself", text)
 		}
 	})

@@ -68,8 +68,8 @@ func (m UserError) Sentence(command string) string {
 const (
 	ErrInvalidLink          = UserError("the link is not known, was used already, or is older than ten minutes; send {command} for a new one")
 	ErrDenied               = UserError("the permission was not given; nothing was connected")
-	ErrNoPermissionYet      = UserError("open the link and give the permission first; the page then shows the code")
-	ErrWrongCode            = UserError("that is not the code that the page shows; look again")
+	errNoPermissionYet      = UserError("open the link and give the permission first; the page then shows the code")
+	errWrongCode            = UserError("that is not the code that the page shows; look again")
 	ErrTooManyWrongCodes    = UserError("that was the wrong code too often, so nothing was connected; send {command} for a new link")
 	ErrAddressInsteadOfCode = UserError("send me the code that the page shows at the end, not the address of the page")
 )
@@ -307,7 +307,7 @@ func (d *FlowStore) Confirm(ctx context.Context, name, chat, proof string, befor
 		case p.Chat != chat:
 			return Pending{}, ErrInvalidLink
 		case p.Code == "":
-			return Pending{}, ErrNoPermissionYet
+			return Pending{}, errNoPermissionYet
 		case subtle.ConstantTimeCompare([]byte(strings.ToUpper(proof)), []byte(p.Proof)) == 1:
 			if before != nil {
 				if err := before(p); err != nil {
@@ -320,7 +320,7 @@ func (d *FlowStore) Confirm(ctx context.Context, name, chat, proof string, befor
 			return p, cmp.Or[error](d.deleteFlow(ctx, name, rev), ErrTooManyWrongCodes)
 		}
 		if err = d.store(ctx, name, p, rev); err == nil {
-			return Pending{}, ErrWrongCode
+			return Pending{}, errWrongCode
 		}
 		if !errors.Is(err, storage.ErrConflict) {
 			return Pending{}, fmt.Errorf("count a wrong code: %w", err)

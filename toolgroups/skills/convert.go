@@ -49,7 +49,7 @@ func Convert(data []byte) (name string, content []byte, err error) {
 		Name        string `yaml:"name"`
 		DisplayName string `yaml:"display_name"`
 		Description string `yaml:"description"`
-	}{name, wording.Clip(title, maxDisplayName), wording.Clip(singleLine(from.Description), MaxDescription)})
+	}{name, wording.Clip(title, maxDisplayName), wording.Clip(singleLine(from.Description), maxDescription)})
 	if err = errors.Join(err, encoder.Close()); err != nil {
 		return "", nil, fmt.Errorf("front matter: %w", err)
 	}

@@ -31,8 +31,8 @@ const (
 	sectionAdvice  = "When a request fits one of these, call load_skill with its name first and follow what it says.\n\n"
 )
 
-// ErrUnknown is returned by [Library.Skill] for an unknown name.
-var ErrUnknown = errors.New("there is no such skill")
+// errUnknown is returned by [Library.Skill] for an unknown name.
+var errUnknown = errors.New("there is no such skill")
 
 // Config configures a [Library].
 type Config struct {
@@ -99,8 +99,8 @@ func nameError(folder string) error {
 	return fmt.Errorf("name must be that of the folder, %s", folder)
 }
 
-// Skills returns the valid skills that are switched on, sorted by name.
-func (l *Library) Skills() []Skill {
+// list returns the valid skills that are switched on, sorted by name.
+func (l *Library) list() []Skill {
 	l.refreshAndLock()
 	defer l.mu.Unlock()
 	out := make([]Skill, 0, len(l.skills))
@@ -139,7 +139,7 @@ func (l *Library) Section() string {
 	return l.section
 }
 
-// Skill returns a skill. It returns [ErrUnknown] for the name of an unknown skill or of one that is
+// Skill returns a skill. It returns [errUnknown] for the name of an unknown skill or of one that is
 // switched off, or the error in the skill's file.
 func (l *Library) Skill(name string) (Skill, error) {
 	l.refreshAndLock()
@@ -150,7 +150,7 @@ func (l *Library) Skill(name string) (Skill, error) {
 	if f, ok := l.files[name]; ok && f.err != nil {
 		return Skill{}, f.err
 	}
-	return Skill{}, ErrUnknown
+	return Skill{}, errUnknown
 }
 
 // refreshAndLock scans the folder, which may be slow, locks the library, and reads changed files.

@@ -18,8 +18,8 @@ import (
 const (
 	// MaxFile bounds a SKILL.md in bytes.
 	MaxFile = 100 << 10
-	// MaxDescription bounds a description in characters. It is part of every request.
-	MaxDescription = 1024
+	// maxDescription bounds a description in characters. It is part of every request.
+	maxDescription = 1024
 	// maxName is the limit of the Agent Skills format (agentskills.io/specification), in characters.
 	maxName        = 64
 	maxDisplayName = 100
@@ -152,8 +152,8 @@ func (s *Skill) validate() error {
 		return fmt.Errorf("display_name is longer than %d characters", maxDisplayName)
 	case s.Description == "":
 		return errors.New("description is missing")
-	case utf8.RuneCountInString(s.Description) > MaxDescription:
-		return fmt.Errorf("description is longer than %d characters", MaxDescription)
+	case utf8.RuneCountInString(s.Description) > maxDescription:
+		return fmt.Errorf("description is longer than %d characters", maxDescription)
 	case len(s.RequiredTools) > maxListed || len(s.Parameters) > maxListed:
 		return fmt.Errorf("there are more than %d tools_required or parameters", maxListed)
 	}

@@ -35,7 +35,7 @@ func (l *Library) handleLoad(_ context.Context, _ toolgroups.Call, in loadArgs) 
 	}
 	s, err := l.Skill(name)
 	switch {
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		return toolgroups.Result{}, toolgroups.Errorf(CodeNotFound, "There is no skill '%s'. Known skills: %s.", clipName(name), l.nameList())
 	case err != nil:
 		return toolgroups.Result{}, toolgroups.Errorf(CodeLoad,
@@ -46,7 +46,7 @@ func (l *Library) handleLoad(_ context.Context, _ toolgroups.Call, in loadArgs) 
 
 func (l *Library) nameList() string {
 	var names []string
-	for _, s := range l.Skills() {
+	for _, s := range l.list() {
 		names = append(names, s.Name)
 	}
 	if len(names) == 0 {

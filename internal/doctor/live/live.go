@@ -31,8 +31,8 @@ type Row struct {
 	Err               error
 }
 
-// MatchesEmulator reports whether the service behaved like its emulator.
-func (r Row) MatchesEmulator() bool { return r.Err == nil && r.Service == r.Emulator }
+// matchesEmulator reports whether the service behaved like its emulator.
+func (r Row) matchesEmulator() bool { return r.Err == nil && r.Service == r.Emulator }
 
 // platformSpec describes a platform that can be tested.
 type platformSpec struct {

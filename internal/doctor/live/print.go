@@ -20,7 +20,7 @@ func Print(ctx context.Context, w io.Writer, redact func(string) string, tries [
 			switch {
 			case row.Err != nil:
 				verdict, row.Service, failed = "FAILED", row.Err.Error(), append(failed, name)
-			case !row.MatchesEmulator():
+			case !row.matchesEmulator():
 				verdict, different = "OTHER", append(different, name)
 			default:
 				same++

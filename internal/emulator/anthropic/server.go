@@ -54,8 +54,8 @@ type Config struct {
 	BindSignatures bool
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
-	// Logger gets one line per request at level Debug. Nil means no log.
-	Logger *slog.Logger
+	// logger gets one line per request at level Debug. Nil means no log.
+	logger *slog.Logger
 }
 
 var errClosed = errors.New("anthropic emulator: closed")
@@ -81,11 +81,11 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if cfg.logger == nil {
+		cfg.logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg}
-	s.life = wire.NewLifecycle("anthropic emulator", errClosed, &s.mu, cfg.Logger)
+	s.life = wire.NewLifecycle("anthropic emulator", errClosed, &s.mu, cfg.logger)
 	return s, nil
 }
 

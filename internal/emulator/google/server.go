@@ -27,8 +27,8 @@ type Config struct {
 	ClientSecret string
 	// Accounts are the accounts on the consent page. None means [DefaultAccount].
 	Accounts []string
-	// TokenLifetime is the lifetime of access tokens. 0 means an hour, as at Google.
-	TokenLifetime time.Duration
+	// tokenLifetime is the lifetime of access tokens. 0 means an hour, as at Google.
+	tokenLifetime time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
@@ -78,7 +78,7 @@ func New(cfg Config) (*Server, error) {
 	if len(cfg.Accounts) == 0 {
 		cfg.Accounts = []string{DefaultAccount}
 	}
-	cfg.TokenLifetime = cmp.Or(cfg.TokenLifetime, time.Hour)
+	cfg.tokenLifetime = cmp.Or(cfg.tokenLifetime, time.Hour)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -158,7 +158,7 @@ func (a *signIn) handleToken(w http.ResponseWriter, form url.Values, inForce fau
 	}
 	var g grant
 	var ok bool
-	answer := doc{"token_type": "Bearer", "expires_in": int(a.cfg.TokenLifetime.Seconds())}
+	answer := doc{"token_type": "Bearer", "expires_in": int(a.cfg.tokenLifetime.Seconds())}
 	switch {
 	case service:
 		g, ok = a.delegatedGrant(form.Get("assertion"))
@@ -182,7 +182,7 @@ func (a *signIn) handleToken(w http.ResponseWriter, form url.Values, inForce fau
 		writeTokenError(w, http.StatusBadRequest, "invalid_scope")
 		return
 	}
-	g.expires = a.cfg.Now().Add(a.cfg.TokenLifetime)
+	g.expires = a.cfg.Now().Add(a.cfg.tokenLifetime)
 	token := "ya29." + rand.Text()
 	a.access[token] = g
 	a.issuedTokens++

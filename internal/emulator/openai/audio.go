@@ -96,8 +96,8 @@ func (s *Server) TranscriptionCount() int {
 	return s.transcriptionCount
 }
 
-// OnTranscription sets a function that is called before the response to each transcription.
-func (s *Server) OnTranscription(f func()) {
+// setOnTranscription sets a function that is called before the response to each transcription.
+func (s *Server) setOnTranscription(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onTranscription = f

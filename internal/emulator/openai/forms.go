@@ -97,12 +97,12 @@ func openRouterStreamError(e *Error) string {
 
 // fail refuses a request, with the error in the service's form.
 func (s *Server) fail(w http.ResponseWriter, e *Error) {
-	if s.cfg.Profile.EncodeError == nil {
+	if s.cfg.Profile.encodeError == nil {
 		writeError(w, e)
 		return
 	}
 	setRetryAfter(w, e)
-	writeJSON(w, e.Status, s.cfg.Profile.EncodeError(e))
+	writeJSON(w, e.Status, s.cfg.Profile.encodeError(e))
 }
 
 // wireCalls returns the calls of a reply with ids and the service's extra fields.
@@ -110,8 +110,8 @@ func (p *Profile) wireCalls(reply Reply, seq int) []wireCall {
 	calls := make([]wireCall, len(reply.Calls))
 	for i, c := range reply.Calls {
 		id := fmt.Sprintf("call_%d_%d", seq, i)
-		if p.MakeCallID != nil {
-			id = p.MakeCallID(seq, i, c.Name)
+		if p.makeCallID != nil {
+			id = p.makeCallID(seq, i, c.Name)
 		}
 		calls[i].ID = cmp.Or(c.ID, id)
 		calls[i].Type = "function"
@@ -128,16 +128,16 @@ func (p *Profile) reasoningDeltas(reply Reply, seq int) []wireDelta {
 	text := p.Thought(seq)
 	head, tail := text[:len(text)/2], text[len(text)/2:]
 	switch p.Reasoning {
-	case ReasoningContent:
+	case reasoningContent:
 		return []wireDelta{{ReasoningContent: head}, {ReasoningContent: tail}}
-	case ReasoningText:
+	case reasoningText:
 		return []wireDelta{{Reasoning: head}, {Reasoning: tail}}
-	case ReasoningParts:
+	case reasoningParts:
 		part := func(text string) any {
 			return []any{map[string]any{"type": "thinking", "thinking": []any{map[string]any{"type": "text", "text": text}}}}
 		}
 		return []wireDelta{{Content: part(head)}, {Content: part(tail)}}
-	case ReasoningDetails:
+	case reasoningDetails:
 		piece := func(text string) wireDelta {
 			return wireDelta{Reasoning: text, ReasoningDetails: []map[string]any{{"type": "reasoning.text", "text": text, "format": "google-gemini-v1", "index": 0}}}
 		}

@@ -239,7 +239,7 @@ func (s *Server) answerPicture(w http.ResponseWriter, r *http.Request, p Picture
 		s.fail(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})
 		return
 	}
-	answer := map[string]any{"created": s.cfg.Now().Unix(), "data": []any{map[string]any{"b64_json": base64.StdEncoding.EncodeToString(picture)}}}
+	answer := map[string]any{"created": s.cfg.now().Unix(), "data": []any{map[string]any{"b64_json": base64.StdEncoding.EncodeToString(picture)}}}
 	if slices.Contains(imageModels, p.Model) {
 		text, source, made := pictureTokens(p)
 		answer["usage"] = map[string]any{

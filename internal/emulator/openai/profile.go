@@ -19,44 +19,44 @@ type Profile struct {
 	URL, Model string
 	// ResponsesOnly makes Chat Completions refuse tools.
 	ResponsesOnly bool
-	// Efforts are the reasoning efforts that the model takes; nil takes all. FixedTemperature is the only
+	// efforts are the reasoning efforts that the model takes; nil takes all. fixedTemperature is the only
 	// temperature that it takes; 0 takes all.
-	Efforts          []string
-	FixedTemperature float64
-	// BadKey is the error for a wrong key; without a status it is OpenAI's.
-	BadKey Error
+	efforts          []string
+	fixedTemperature float64
+	// badKey is the error for a wrong key; without a status it is OpenAI's.
+	badKey Error
 
-	// Reasoning is the place of the reasoning in a reply. ReasoningInTotal counts its tokens in the total
+	// Reasoning is the place of the reasoning in a reply. reasoningInTotal counts its tokens in the total
 	// alone.
 	Reasoning        ReasoningStyle
-	ReasoningInTotal bool
+	reasoningInTotal bool
 	// CacheBesideInput leaves the cached tokens out of the prompt's, and in the total, as Portkey 1.15.2 does in
 	// front of Anthropic. NoFinishReason ends a stream with [DONE] alone, as NVIDIA NIM does after calls.
 	CacheBesideInput, NoFinishReason bool
-	// RequiredReasoning is the reasoning to be sent back; MissingReasoning is the error without it.
+	// RequiredReasoning is the reasoning to be sent back; missingReasoning is the error without it.
 	RequiredReasoning ReasoningScope
-	MissingReasoning  Error
-	// ExtraFields are accepted in assistant messages and their calls, besides OpenAI's. UnknownField is
+	missingReasoning  Error
+	// extraFields are accepted in assistant messages and their calls, besides OpenAI's. unknownField is
 	// the error for other fields; without a status they are ignored.
-	ExtraFields  []string
-	UnknownField Error
+	extraFields  []string
+	unknownField Error
 
-	// CallIDPattern matches valid call ids; nil accepts any. BadCallID is the error for others.
+	// CallIDPattern matches valid call ids; nil accepts any. badCallID is the error for others.
 	CallIDPattern *regexp.Regexp
-	BadCallID     Error
+	badCallID     Error
 	// DuplicateCallID is the error for an id that occurs twice in a request.
 	DuplicateCallID Error
-	// MakeCallID returns the id of a call; nil makes ids like OpenAI's.
-	MakeCallID func(seq, n int, name string) string
+	// makeCallID returns the id of a call; nil makes ids like OpenAI's.
+	makeCallID func(seq, n int, name string) string
 
-	// UserAfterTool is the error for a user message right after a tool result.
-	UserAfterTool Error
-	// UndefinedRequired is the error for a schema that requires an undefined property.
-	UndefinedRequired Error
-	// SchemaError returns why a tool's schema is refused; "" if it is not. BadSchema is the error, with the
+	// userAfterTool is the error for a user message right after a tool result.
+	userAfterTool Error
+	// undefinedRequired is the error for a schema that requires an undefined property.
+	undefinedRequired Error
+	// schemaError returns why a tool's schema is refused; "" if it is not. badSchema is the error, with the
 	// reason in place of {problem}, the index of the tool in place of {i}, and its name in place of {name}.
-	SchemaError func(schema json.RawMessage) string
-	BadSchema   Error
+	schemaError func(schema json.RawMessage) string
+	badSchema   Error
 	// NoTools is the error for tools, and for calls and results in messages. NoSystem is the error for a
 	// system prompt, SeveralCalls the one for a reply with several calls.
 	NoTools, NoSystem, SeveralCalls Error
@@ -65,19 +65,19 @@ type Profile struct {
 	// NoStreamOptions is the error for stream_options.
 	NoStreamOptions Error
 
-	// Overflow is the error for a prompt larger than the context. OverflowInStream sends it in the
+	// overflow is the error for a prompt larger than the context. overflowInStream sends it in the
 	// stream. Truncates silently drops the oldest messages instead.
-	Overflow         Error
-	OverflowInStream bool
+	overflow         Error
+	overflowInStream bool
 	Truncates        bool
 
-	// EncodeError returns the JSON of an error; nil means OpenAI's form. EncodeStreamError returns an
+	// encodeError returns the JSON of an error; nil means OpenAI's form. encodeStreamError returns an
 	// error event of a stream; nil means an event with the same JSON.
-	EncodeError       func(e *Error) any
-	EncodeStreamError func(e *Error) string
-	// ContentParts sends content as an array of parts. NoCallIndex omits the index of a call, and ends a
-	// reply with calls like one without. StreamComments sends a comment line before a reply.
-	ContentParts, NoCallIndex, StreamComments bool
+	encodeError       func(e *Error) any
+	encodeStreamError func(e *Error) string
+	// ContentParts sends content as an array of parts. noCallIndex omits the index of a call, and ends a
+	// reply with calls like one without. streamComments sends a comment line before a reply.
+	ContentParts, noCallIndex, streamComments bool
 
 	// ModelEntry has the fields of the model in the list of models, besides its id. Pages are the
 	// contents of other paths. {model} and {context} are replaced.
@@ -90,10 +90,10 @@ type ReasoningStyle string
 
 // The places of reasoning.
 const (
-	ReasoningContent ReasoningStyle = "reasoning_content"
-	ReasoningText    ReasoningStyle = "reasoning"
-	ReasoningDetails ReasoningStyle = "reasoning_details"
-	ReasoningParts   ReasoningStyle = "content"
+	reasoningContent ReasoningStyle = "reasoning_content"
+	reasoningText    ReasoningStyle = "reasoning"
+	reasoningDetails ReasoningStyle = "reasoning_details"
+	reasoningParts   ReasoningStyle = "content"
 	ReasoningSigned  ReasoningStyle = "extra_content"
 )
 
@@ -103,7 +103,7 @@ type ReasoningScope string
 // The reasoning of all replies with calls, or only of those of the current turn.
 const (
 	ScopeAll  ReasoningScope = "all"
-	ScopeTurn ReasoningScope = "turn"
+	scopeTurn ReasoningScope = "turn"
 )
 
 // skipSignature stands for a signature that Gemini did not issue
@@ -163,13 +163,13 @@ type rawCall struct {
 // checkSampling refuses a reasoning effort, in the given parameter, or a temperature that the model does not
 // take. The wording is OpenAI's (codex #6647, chatwise #1257) and Kimi's (hermes #12404).
 func (p *Profile) checkSampling(model, param, effort string, temperature *float64) *Error {
-	if p.FixedTemperature != 0 && temperature != nil && *temperature != p.FixedTemperature {
-		return invalid("", "", "invalid temperature: only %v is allowed for this model", p.FixedTemperature)
+	if p.fixedTemperature != 0 && temperature != nil && *temperature != p.fixedTemperature {
+		return invalid("", "", "invalid temperature: only %v is allowed for this model", p.fixedTemperature)
 	}
-	if p.Efforts == nil || effort == "" || slices.Contains(p.Efforts, effort) {
+	if p.efforts == nil || effort == "" || slices.Contains(p.efforts, effort) {
 		return nil
 	}
-	list := "'" + strings.Join(p.Efforts, "', '") + "'."
+	list := "'" + strings.Join(p.efforts, "', '") + "'."
 	if param == "reasoning_effort" {
 		return invalid(param, "unsupported_value", "Unsupported value: 'reasoning_effort' does not support '%s' with this model. Supported values are: %s", effort, list)
 	}
@@ -190,10 +190,10 @@ func (p *Profile) checkService(req *Request) *Error {
 	if e := p.checkSchemas(req.Tools); e != nil {
 		return e
 	}
-	if isSet(p.UndefinedRequired) {
+	if isSet(p.undefinedRequired) {
 		for i, t := range req.Tools {
 			if path := undefinedProperty(t.Parameters, "parameters"); path != "" {
-				return newError(p.UndefinedRequired, "{i}", strconv.Itoa(i), "{path}", path)
+				return newError(p.undefinedRequired, "{i}", strconv.Itoa(i), "{path}", path)
 			}
 		}
 	}
@@ -232,8 +232,8 @@ func (p *Profile) checkOrder(req *Request, messages []rawMessage, i int) *Error 
 	case isSet(p.NoTools) && (len(m.calls) > 0 || m.role == "tool"):
 		return newError(p.NoTools, "{model}", req.Model)
 	}
-	if isSet(p.UserAfterTool) && i > 0 && messages[i].role == "user" && messages[i-1].role == "tool" {
-		return newError(p.UserAfterTool)
+	if isSet(p.userAfterTool) && i > 0 && messages[i].role == "user" && messages[i-1].role == "tool" {
+		return newError(p.userAfterTool)
 	}
 	if isSet(p.NoPictures) && len(req.Messages[i].Pictures) > 0 {
 		return newError(p.NoPictures, "{i}", strconv.Itoa(i), "{model}", req.Model)
@@ -248,21 +248,21 @@ func (p *Profile) checkAssistant(m *rawMessage, i int, inTurn bool) *Error {
 	}
 	values := []string{"{i}", strconv.Itoa(i)}
 	for field := range m.fields {
-		known := slices.Contains([]string{"role", "content", "tool_calls", "refusal", "name"}, field) || slices.Contains(p.ExtraFields, field)
-		if isSet(p.UnknownField) && !known {
-			return newError(p.UnknownField, append(values, "{field}", field)...)
+		known := slices.Contains([]string{"role", "content", "tool_calls", "refusal", "name"}, field) || slices.Contains(p.extraFields, field)
+		if isSet(p.unknownField) && !known {
+			return newError(p.unknownField, append(values, "{field}", field)...)
 		}
 	}
 	for _, c := range m.calls {
-		if len(c.ExtraContent) > 0 && isSet(p.UnknownField) && !slices.Contains(p.ExtraFields, "extra_content") {
-			return newError(p.UnknownField, append(values, "{field}", "extra_content")...)
+		if len(c.ExtraContent) > 0 && isSet(p.unknownField) && !slices.Contains(p.extraFields, "extra_content") {
+			return newError(p.unknownField, append(values, "{field}", "extra_content")...)
 		}
 	}
-	if len(m.calls) == 0 || p.RequiredReasoning == "" || p.RequiredReasoning == ScopeTurn && !inTurn {
+	if len(m.calls) == 0 || p.RequiredReasoning == "" || p.RequiredReasoning == scopeTurn && !inTurn {
 		return nil
 	}
 	if name := m.calls[0].Function.Name; !p.hasReasoning(m) {
-		return newError(p.MissingReasoning, append(values, "{name}", name)...)
+		return newError(p.missingReasoning, append(values, "{name}", name)...)
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func (p *Profile) hasReasoning(m *rawMessage) bool {
 			} `json:"google"`
 		}
 		return json.Unmarshal(m.calls[0].ExtraContent, &extra) == nil && own(extra.Google.Signature)
-	case ReasoningDetails:
+	case reasoningDetails:
 		var details []struct{ Type, Data string }
 		_ = json.Unmarshal(m.fields["reasoning_details"], &details)
 		for _, d := range details {
@@ -300,7 +300,7 @@ func (p *Profile) checkCallIDs(messages []rawMessage) *Error {
 		for j, c := range messages[i].calls {
 			values := []string{"{i}", strconv.Itoa(i), "{j}", strconv.Itoa(j), "{id}", c.ID, "{length}", strconv.Itoa(len(c.ID))}
 			if p.CallIDPattern != nil && !p.CallIDPattern.MatchString(c.ID) {
-				return newError(p.BadCallID, values...)
+				return newError(p.badCallID, values...)
 			}
 			if isSet(p.DuplicateCallID) && seen[c.ID] {
 				return newError(p.DuplicateCallID, values...)
@@ -352,8 +352,8 @@ func (s *Server) fitContext(req *Request, size int) *Error {
 		req.Truncated = s.truncate(req, size)
 		return nil
 	}
-	refused := newError(p.Overflow, "{max}", strconv.Itoa(s.cfg.Context), "{n}", strconv.Itoa(size))
-	refused.inStream = p.OverflowInStream && req.Stream
+	refused := newError(p.overflow, "{max}", strconv.Itoa(s.cfg.Context), "{n}", strconv.Itoa(size))
+	refused.inStream = p.overflowInStream && req.Stream
 	return refused
 }
 

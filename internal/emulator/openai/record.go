@@ -28,7 +28,7 @@ func (s *Server) recordRequest(req *Request) {
 	req.Seq = s.lastSeq
 	s.records.list = append(s.records.list, *req)
 	s.records.bytes += req.storedBytes()
-	for len(s.records.list) > s.cfg.MaxRequests || s.records.bytes > s.cfg.MaxRecordedBytes && len(s.records.list) > 1 {
+	for len(s.records.list) > s.cfg.MaxRequests || s.records.bytes > s.cfg.maxRecordedBytes && len(s.records.list) > 1 {
 		s.records.bytes -= s.records.list[0].storedBytes()
 		s.records.list[0] = Request{}
 		s.records.list = s.records.list[1:]

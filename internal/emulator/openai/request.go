@@ -116,7 +116,7 @@ type wireCall struct {
 
 // decode parses a request, and refuses it if the service would.
 func (s *Server) decode(body []byte) (Request, *Error) {
-	req := Request{At: s.cfg.Now()}
+	req := Request{At: s.cfg.now()}
 	var in wireRequest
 	if err := json.Unmarshal(body, &in); err != nil {
 		return req, invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")

@@ -37,7 +37,7 @@ func (s *Server) writeResponse(w http.ResponseWriter, r *http.Request, req Reque
 		writeJSON(w, http.StatusOK, whole)
 		return
 	}
-	st := &eventStream{stream: stream{s: s, w: w, r: r, words: s.cfg.ChunkWords}, remaining: -1}
+	st := &eventStream{stream: stream{s: s, w: w, r: r, words: s.cfg.chunkWords}, remaining: -1}
 	if reply.End != EndComplete {
 		st.remaining = max(reply.Deltas, 0)
 	}

@@ -88,8 +88,8 @@ func (s *Script) Push(replies ...Reply) {
 	s.replies = append(s.replies, replies...)
 }
 
-// Remaining returns the number of remaining replies.
-func (s *Script) Remaining() int {
+// remaining returns the number of remaining replies.
+func (s *Script) remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.replies)

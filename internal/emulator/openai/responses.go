@@ -58,7 +58,7 @@ func (s *Server) handleResponses(w http.ResponseWriter, r *http.Request) {
 
 // decodeResponses parses a request, and refuses it if the service would.
 func (s *Server) decodeResponses(body []byte) (Request, responsesRequest, *Error) {
-	req := Request{At: s.cfg.Now(), Responses: true}
+	req := Request{At: s.cfg.now(), Responses: true}
 	var in responsesRequest
 	if err := json.Unmarshal(body, &in); err != nil {
 		return req, in, invalid("", "", "We could not parse the JSON body of your request.")

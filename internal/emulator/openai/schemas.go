@@ -181,12 +181,12 @@ func asSlice(v any) []any {
 
 // checkSchemas refuses a tool whose schema the service does not accept.
 func (p *Profile) checkSchemas(tools []Tool) *Error {
-	if p.SchemaError == nil {
+	if p.schemaError == nil {
 		return nil
 	}
 	for i, t := range tools {
-		if problem := p.SchemaError(t.Parameters); len(t.Parameters) > 0 && problem != "" {
-			return newError(p.BadSchema, "{i}", fmt.Sprint(i), "{name}", t.Name, "{problem}", strings.TrimSpace(problem))
+		if problem := p.schemaError(t.Parameters); len(t.Parameters) > 0 && problem != "" {
+			return newError(p.badSchema, "{i}", fmt.Sprint(i), "{name}", t.Name, "{problem}", strings.TrimSpace(problem))
 		}
 	}
 	return nil

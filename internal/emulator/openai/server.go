@@ -22,12 +22,12 @@ import (
 // Defaults of [Config].
 const (
 	DefaultModel            = "emulator"
-	DefaultMaxTools         = 128 // OpenAI's documented limit
-	DefaultMaxBody          = 16 << 20
-	DefaultMaxRequests      = 1000
-	DefaultMaxRecordedBytes = 64 << 20
-	DefaultContext          = 400_000
-	DefaultChunkWords       = 4
+	defaultMaxTools         = 128 // OpenAI's documented limit
+	defaultMaxBody          = 16 << 20
+	defaultMaxRequests      = 1000
+	defaultMaxRecordedBytes = 64 << 20
+	defaultContext          = 400_000
+	defaultChunkWords       = 4
 )
 
 // Config configures a [Server].
@@ -46,21 +46,21 @@ type Config struct {
 	Latency time.Duration
 	// DeltaDelay delays each delta of a text but the first.
 	DeltaDelay time.Duration
-	// ChunkWords is the number of words in a delta. 0 means the default.
-	ChunkWords int
+	// chunkWords is the number of words in a delta. 0 means the default.
+	chunkWords int
 	// MaxTools bounds the number of tools, MaxBody the bytes of a request, Context the tokens of a
 	// prompt. 0 means the defaults.
 	MaxTools, MaxBody, Context int
 	// Profile is the emulated service. Empty means the first of [Profiles], OpenAI's Chat
 	// Completions.
 	Profile Profile
-	// MaxRequests and MaxRecordedBytes bound the stored requests, in number and bytes. 0 means the
+	// MaxRequests and maxRecordedBytes bound the stored requests, in number and bytes. 0 means the
 	// defaults.
-	MaxRequests, MaxRecordedBytes int
-	// Now is the clock. Nil means time.Now.
-	Now func() time.Time
-	// Logger gets one line per accepted prompt at level Debug, without content. Nil means no log.
-	Logger *slog.Logger
+	MaxRequests, maxRecordedBytes int
+	// now is the clock. Nil means time.Now.
+	now func() time.Time
+	// logger gets one line per accepted prompt at level Debug, without content. Nil means no log.
+	logger *slog.Logger
 }
 
 // errClosed is returned by [Server.Start] after Close.
@@ -100,25 +100,25 @@ func New(cfg Config) (*Server, error) {
 	if len(cfg.Models) == 0 {
 		cfg.Models = []string{cfg.Profile.Model}
 	}
-	cfg.ChunkWords = cmp.Or(cfg.ChunkWords, DefaultChunkWords)
-	cfg.MaxTools = cmp.Or(cfg.MaxTools, DefaultMaxTools)
-	cfg.MaxBody = cmp.Or(cfg.MaxBody, DefaultMaxBody)
-	cfg.Context = cmp.Or(cfg.Context, DefaultContext)
-	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, DefaultMaxRequests)
-	cfg.MaxRecordedBytes = cmp.Or(cfg.MaxRecordedBytes, DefaultMaxRecordedBytes)
-	for _, n := range []int{cfg.ChunkWords, cfg.MaxTools, cfg.MaxBody, cfg.Context, cfg.MaxRequests, cfg.MaxRecordedBytes} {
+	cfg.chunkWords = cmp.Or(cfg.chunkWords, defaultChunkWords)
+	cfg.MaxTools = cmp.Or(cfg.MaxTools, defaultMaxTools)
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, defaultMaxBody)
+	cfg.Context = cmp.Or(cfg.Context, defaultContext)
+	cfg.MaxRequests = cmp.Or(cfg.MaxRequests, defaultMaxRequests)
+	cfg.maxRecordedBytes = cmp.Or(cfg.maxRecordedBytes, defaultMaxRecordedBytes)
+	for _, n := range []int{cfg.chunkWords, cfg.MaxTools, cfg.MaxBody, cfg.Context, cfg.MaxRequests, cfg.maxRecordedBytes} {
 		if n < 1 {
 			return nil, errors.New("model emulator: bounds must be positive")
 		}
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.now == nil {
+		cfg.now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	if cfg.logger == nil {
+		cfg.logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: cfg, cache: newPromptCache()}
-	s.life = wire.NewLifecycle("model emulator", errClosed, &s.mu, cfg.Logger)
+	s.life = wire.NewLifecycle("model emulator", errClosed, &s.mu, cfg.logger)
 	return s, nil
 }
 
@@ -132,11 +132,11 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	return base + s.cfg.Profile.basePath(), nil
 }
 
-// Suspend stops listening, as if the machine were off, until [Server.Resume].
-func (s *Server) Suspend() error { return s.life.Suspend() }
+// suspend stops listening, as if the machine were off, until [Server.resume].
+func (s *Server) suspend() error { return s.life.Suspend() }
 
-// Resume listens again after [Server.Suspend].
-func (s *Server) Resume(ctx context.Context) error { return s.life.Resume(ctx) }
+// resume listens again after [Server.suspend].
+func (s *Server) resume(ctx context.Context) error { return s.life.Resume(ctx) }
 
 // Close ends every request and waits for all handlers.
 func (s *Server) Close() error { return s.life.Close(nil) }
@@ -184,8 +184,8 @@ func (s *Server) authorize(r *http.Request) *Error {
 	case !ok || key == "":
 		return &Error{Status: 401, Message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
 	case subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:
-		if isSet(s.cfg.Profile.BadKey) {
-			return newError(s.cfg.Profile.BadKey)
+		if isSet(s.cfg.Profile.badKey) {
+			return newError(s.cfg.Profile.badKey)
 		}
 		return &Error{Status: 401, Message: "Incorrect API key provided.", Code: "invalid_api_key"}
 	}
@@ -247,7 +247,7 @@ func (s *Server) handleRequest(w http.ResponseWriter, r *http.Request, decode fu
 	s.check(map[bool]string{true: "responses", false: "chat"}[req.Responses], body)
 	s.measure(&req, r.RemoteAddr)
 	s.recordRequest(&req)
-	s.cfg.Logger.Debug("model called", "seq", req.Seq, "messages", len(req.Messages), "tools", len(req.Tools))
+	s.cfg.logger.Debug("model called", "seq", req.Seq, "messages", len(req.Messages), "tools", len(req.Tools))
 	reply, err := s.cfg.Responder.Reply(r.Context(), req)
 	if err != nil {
 		s.fail(w, &Error{Status: 500, Type: "server_error", Message: err.Error()})

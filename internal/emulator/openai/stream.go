@@ -67,7 +67,7 @@ func (s *Server) writeCompletion(w http.ResponseWriter, r *http.Request, req Req
 	finish = cmp.Or(reply.Finish, finish)
 	usage := wireUsage{PromptTokens: req.Usage.Prompt, CompletionTokens: completionTokens(reply)}
 	usage.TotalTokens = usage.PromptTokens + usage.CompletionTokens
-	if s.cfg.Profile.ReasoningInTotal {
+	if s.cfg.Profile.reasoningInTotal {
 		usage.TotalTokens += completionTokens(Reply{Text: s.cfg.Profile.Thought(req.Seq)})
 	}
 	usage.PromptTokensDetails.CachedTokens = req.Usage.Cached
@@ -78,7 +78,7 @@ func (s *Server) writeCompletion(w http.ResponseWriter, r *http.Request, req Req
 		ID: fmt.Sprintf("chatcmpl-emulator%d", req.Seq), Object: "chat.completion", Created: req.At.Unix(), Model: req.Model,
 	}
 	if req.Stream {
-		st := &stream{s: s, w: w, r: r, out: out, words: s.cfg.ChunkWords, seq: req.Seq}
+		st := &stream{s: s, w: w, r: r, out: out, words: s.cfg.chunkWords, seq: req.Seq}
 		st.out.Object = "chat.completion.chunk"
 		st.writeAll(reply, calls, finish, usage, req.IncludeUsage)
 		return
@@ -122,7 +122,7 @@ func (st *stream) writeAll(reply Reply, calls []wireCall, finish string, usage w
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
 	p := &st.s.cfg.Profile
-	if p.StreamComments {
+	if p.streamComments {
 		_, _ = fmt.Fprint(st.w, ": OPENROUTER PROCESSING\n\n")
 	}
 	first := wireDelta{Role: "assistant"}
@@ -133,8 +133,8 @@ func (st *stream) writeAll(reply Reply, calls []wireCall, finish string, usage w
 	for _, part := range textDeltas(reply.Text, st.words) {
 		deltas = append(deltas, wireDelta{Content: p.contentValue(part)})
 	}
-	deltas = append(deltas, callDeltas(calls, !p.NoCallIndex)...)
-	if p.NoCallIndex && finish == "tool_calls" {
+	deltas = append(deltas, callDeltas(calls, !p.noCallIndex)...)
+	if p.noCallIndex && finish == "tool_calls" {
 		finish = "stop"
 	}
 	if reply.End != EndComplete && reply.Deltas < len(deltas) {
@@ -190,11 +190,11 @@ func (st *stream) sendError(e *Error) {
 	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	p := &st.s.cfg.Profile
 	switch {
-	case p.EncodeStreamError != nil:
-		_, _ = fmt.Fprint(st.w, p.EncodeStreamError(e))
+	case p.encodeStreamError != nil:
+		_, _ = fmt.Fprint(st.w, p.encodeStreamError(e))
 		st.flush()
-	case p.EncodeError != nil:
-		st.sendEvent(p.EncodeError(e))
+	case p.encodeError != nil:
+		st.sendEvent(p.encodeError(e))
 	default:
 		st.sendEvent(e.encode())
 	}

@@ -227,7 +227,7 @@ func (a *api) recordDropped(c *call) {
 	a.droppedResponses++
 	if c.message != nil {
 		c.message.droppedResponses++
-		a.world.emit(Event{Kind: EventCut, Chat: c.channel.id, Message: c.message.ts}, c.channel, c.message)
+		a.world.emit(event{Kind: eventCut, Chat: c.channel.id, Message: c.message.ts}, c.channel, c.message)
 	}
 }
 
@@ -237,5 +237,5 @@ func openConnection(c *call) (any, *refusal) {
 	}
 	ticket := c.world.newID("ticket-")
 	c.line.AddTicket(ticket)
-	return map[string]any{"url": c.life.Address("ws", c.r) + socketPath + "?ticket=" + ticket + "&app_id=" + AppID}, nil
+	return map[string]any{"url": c.life.Address("ws", c.r) + socketPath + "?ticket=" + ticket + "&app_id=" + appID}, nil
 }

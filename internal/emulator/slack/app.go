@@ -10,7 +10,7 @@ import (
 
 // messageEvents are the events for messages by the kind of channel
 // (docs.slack.dev/reference/events/message).
-var messageEvents = map[string]string{Public: "message.channels", Private: "message.groups", DM: "message.im", GroupDM: "message.mpim"}
+var messageEvents = map[string]string{public: "message.channels", Private: "message.groups", DM: "message.im", groupDM: "message.mpim"}
 
 // CheckManifest returns the errors for which the service would refuse a manifest, in YAML or JSON.
 func CheckManifest(data []byte) error {
@@ -28,7 +28,7 @@ func MethodScopes(name string) (needs [][]string, known bool) {
 	switch {
 	case !known || m.appToken:
 	case m.scopeKind != "":
-		for _, kind := range []string{Public, Private, DM, GroupDM} {
+		for _, kind := range []string{public, Private, DM, groupDM} {
 			needs = append(needs, []string{kindScope(kind, m.scopeKind)})
 		}
 	case len(m.scopes) > 0:

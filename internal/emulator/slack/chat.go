@@ -150,7 +150,7 @@ func updateMessage(c *call) (any, *refusal) {
 	if blocks != nil { // missing blocks stay unchanged
 		m.blocks = blocks
 	}
-	c.world.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
+	c.world.emit(event{Kind: eventEdit, Chat: ch.id, Message: m.ts}, ch, m)
 	c.notifier.notifyEdit(ch, m, before)
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts, "text": m.text, "message": c.world.messageJSON(m)}, nil

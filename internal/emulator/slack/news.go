@@ -100,7 +100,7 @@ func (n *notifier) remove(c *channel, m *message) Sent {
 	e.Subtype = "message_deleted"
 	n.world.countAnswer(c, m, -1)
 	m.deleted = true
-	n.world.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.ts}, c, m)
+	n.world.emit(event{Kind: eventDelete, Chat: c.id, Message: m.ts}, c, m)
 	return n.notifyChange(c, m, e)
 }
 
@@ -115,7 +115,7 @@ func (n *notifier) sendEvent(c *channel, team string, inner any, sent Sent) Sent
 	id := fmt.Sprintf("Ev0E%07d", n.line.NextNumber())
 	sent.Events = append(sent.Events, id)
 	return n.push(c, delivery.KindEvent, wireOuter{
-		Token: "verification", TeamID: team, APIAppID: AppID, Event: inner, Type: "event_callback", EventID: id,
+		Token: "verification", TeamID: team, APIAppID: appID, Event: inner, Type: "event_callback", EventID: id,
 		EventTime: n.cfg.Now().Unix(), EventContext: "4-" + id, IsExtSharedChannel: n.world.isShared(c),
 		Authorizations: []map[string]any{{"team_id": team, "user_id": n.cfg.BotUser, "is_bot": true, "is_enterprise_install": n.cfg.Organization != ""}},
 	}, sent)

@@ -48,21 +48,21 @@ type Message struct {
 // Kinds of events.
 const (
 	EventMessage  = "message"
-	EventEdit     = "edit"
-	EventDelete   = "delete"
-	EventReaction = "reaction"
-	EventStatus   = "status"
+	eventEdit     = "edit"
+	eventDelete   = "delete"
+	eventReaction = "reaction"
+	eventStatus   = "status"
 	EventEnvelope = delivery.EventEnvelope
-	EventAck      = delivery.EventAck
-	EventLost     = delivery.EventLost
-	EventSocket   = delivery.EventSocket
-	EventCall     = wire.EventCall
-	EventFault    = wire.EventFault
-	EventCut      = "cut"
+	eventAck      = delivery.EventAck
+	eventLost     = delivery.EventLost
+	eventSocket   = delivery.EventSocket
+	eventCall     = wire.EventCall
+	eventFault    = wire.EventFault
+	eventCut      = "cut"
 )
 
-// Event is an event of the emulator.
-type Event = wire.Event[string, Message]
+// event is an event of the emulator.
+type event = wire.Event[string, Message]
 
 // File is a file of a message.
 type File struct {
@@ -82,14 +82,14 @@ type Edit struct {
 	Text string    `json:"text"`
 }
 
-// Envelope is an envelope sent to the app.
-type Envelope = delivery.Envelope
+// envelope is an envelope sent to the app.
+type envelope = delivery.Envelope
 
-// States of an [Envelope].
+// States of an [envelope].
 const (
-	Waiting   = delivery.Waiting
-	Delivered = delivery.Delivered
-	Acked     = delivery.Acked
+	waiting   = delivery.Waiting
+	delivered = delivery.Delivered
+	acked     = delivery.Acked
 	Lost      = delivery.Lost
 )
 
@@ -239,5 +239,5 @@ func (st State) DroppedResponses() int { return st.api.droppedResponses }
 // Observer observes the actions of the app.
 type Observer = wire.Observer[string, Message, State]
 
-// ErrClosed is returned by [Server.WaitFor] when the server is closed.
-var ErrClosed = errors.New("slack emulator: closed")
+// errClosed is returned by [Server.WaitFor] when the server is closed.
+var errClosed = errors.New("slack emulator: closed")

@@ -29,7 +29,7 @@ type Sent struct {
 type ChannelSpec struct {
 	// ID is the channel's id. Empty means the next free one.
 	ID string `json:"id"`
-	// Kind is Public, Private, DM or GroupDM. Empty means Public.
+	// Kind is Public, Private, DM or groupDM. Empty means Public.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Topic and Purpose are the texts at the top of the channel.
@@ -114,8 +114,8 @@ func (p *People) AddChannel(spec ChannelSpec) (string, error) {
 	defer p.mu.Unlock()
 	switch spec.Kind {
 	case "":
-		spec.Kind = Public
-	case Public, Private, DM, GroupDM:
+		spec.Kind = public
+	case public, Private, DM, groupDM:
 	default:
 		return "", fmt.Errorf("slack emulator: unknown kind of channel %q", spec.Kind)
 	}
@@ -264,7 +264,7 @@ func (p *People) Edit(channelID, ts, text string) (Sent, error) {
 	before := p.world.messageJSON(m)
 	m.edits = append(m.edits, Edit{At: p.cfg.Now(), Text: m.text})
 	m.text, m.edited = text, p.cfg.Now()
-	p.world.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
+	p.world.emit(event{Kind: eventEdit, Chat: c.id, Message: m.ts}, c, m)
 	return p.notifier.notifyEdit(c, m, before), nil
 }
 
@@ -316,7 +316,7 @@ func (p *People) Command(channelID, userID, command, text string) (Sent, error) 
 	return p.notifier.push(c, delivery.KindCommand, map[string]any{
 		"token": "verification", "team_id": p.cfg.Team, "team_domain": strings.ToLower(p.cfg.TeamName),
 		"channel_id": c.id, "channel_name": c.payloadName(), "user_id": userID, "user_name": p.world.users[userID].Name,
-		"command": command, "text": text, "api_app_id": AppID, "is_enterprise_install": "false",
+		"command": command, "text": text, "api_app_id": appID, "is_enterprise_install": "false",
 		"response_url": url, "trigger_id": trigger,
 	}, Sent{Channel: c.id, TriggerID: trigger}), nil
 }

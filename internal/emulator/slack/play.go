@@ -73,7 +73,7 @@ func (w *world) findOrAddChannel(id, kind, user string) *channel {
 	c := w.channels[id]
 	if c == nil {
 		byName := map[byte]string{'D': DM, 'G': Private}
-		c = w.addChannel(ChannelSpec{ID: id, Kind: cmp.Or(strings.TrimSuffix(kind, "_home"), byName[id[0]], Public)})
+		c = w.addChannel(ChannelSpec{ID: id, Kind: cmp.Or(strings.TrimSuffix(kind, "_home"), byName[id[0]], public)})
 	}
 	if user != "" && !slices.Contains(c.members, user) {
 		c.members = append(c.members, user)

@@ -39,7 +39,7 @@ func (p *People) Press(channelID, ts, userID, value string, forge bool) (Sent, e
 	}
 	payload := map[string]any{
 		"type": "block_actions", "team": map[string]any{"id": p.cfg.Team, "domain": strings.ToLower(p.cfg.TeamName)},
-		"enterprise": nil, "is_enterprise_install": false, "api_app_id": AppID, "token": "verification",
+		"enterprise": nil, "is_enterprise_install": false, "api_app_id": appID, "token": "verification",
 		"user":      map[string]any{"id": userID, "username": p.world.users[userID].Name, "name": p.world.users[userID].Name, "team_id": p.world.teamOf(userID)},
 		"channel":   map[string]any{"id": c.id, "name": c.payloadName()},
 		"container": container,
@@ -77,7 +77,7 @@ func (ch *channel) payloadName() string {
 	switch ch.kind {
 	case DM:
 		return "directmessage"
-	case Private, GroupDM:
+	case Private, groupDM:
 		return "privategroup"
 	}
 	return ch.name

@@ -51,7 +51,7 @@ func (p *People) React(channelID, ts, userID, name string, back bool) (Sent, err
 // notifyReaction sends the event for a reaction, including the app's own, in the channels of the
 // app.
 func (n *notifier) notifyReaction(c *channel, m *message, kind string, r reaction) Sent {
-	n.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
+	n.world.emit(event{Kind: eventReaction, Chat: c.id, Message: m.ts, Text: r.name}, c, m)
 	sent := Sent{Channel: c.id, TS: m.ts}
 	scope, _ := manifest.EventScope(kind)
 	if !c.hasBot || !n.app.hasScope(scope) || !n.app.isSubscribed(kind) {

@@ -33,7 +33,7 @@ func userInfo(c *call) (any, *refusal) {
 
 func channelInfo(c *call) (any, *refusal) {
 	ch := c.world.channels[c.p.Text("channel")]
-	if ch == nil || !ch.hasBot && ch.kind != Public {
+	if ch == nil || !ch.hasBot && ch.kind != public {
 		return nil, newRefusal("channel_not_found") // its page
 	}
 	if scope := kindScope(ch.kind, "read"); !c.app.hasScope(scope) {
@@ -57,7 +57,7 @@ func userConversations(c *call) (any, *refusal) {
 	if types == "" {
 		types = "public_channel"
 	}
-	kinds := map[string]string{"public_channel": Public, "private_channel": Private, "mpim": GroupDM, "im": DM}
+	kinds := map[string]string{"public_channel": public, "private_channel": Private, "mpim": groupDM, "im": DM}
 	wanted := map[string]bool{}
 	for t := range strings.SplitSeq(types, ",") {
 		kind, known := kinds[t]
@@ -102,7 +102,7 @@ func openConversation(c *call) (any, *refusal) {
 	if !c.app.hasScope("mpim:write") {
 		return nil, c.app.missingScope("mpim:write")
 	}
-	return map[string]any{"channel": map[string]any{"id": c.world.addChannel(ChannelSpec{Kind: GroupDM, Members: users}).id}}, nil
+	return map[string]any{"channel": map[string]any{"id": c.world.addChannel(ChannelSpec{Kind: groupDM, Members: users}).id}}, nil
 }
 
 // readableChannel returns a channel, or a refusal if the bot may not read its messages.

@@ -88,7 +88,7 @@ func (w *world) showAnswer(r *responseURL, a commandAnswer) {
 func (w *world) replaceMessage(c *channel, m *message, a commandAnswer) {
 	m.edits = append(m.edits, Edit{At: w.cfg.Now(), Text: m.text})
 	m.text, m.blocks, m.edited = a.Text, a.Blocks, w.cfg.Now()
-	w.emit(Event{Kind: EventEdit, Chat: c.id, Message: m.ts}, c, m)
+	w.emit(event{Kind: eventEdit, Chat: c.id, Message: m.ts}, c, m)
 }
 
 // showCommandAnswer shows the app's immediate answer to the author of a command.

@@ -22,20 +22,20 @@ const (
 	DefaultBotToken      = "xoxb-1000-2000-EMULATORtestsOnly"
 	DefaultAppToken      = "xapp-1-A0ONECLAW-3000-EMULATORtestsOnly"
 	DefaultSigningSecret = "0123456789abcdef-emulator-only"
-	DefaultTeam          = "T0ONECLAW"
-	DefaultTeamName      = "Emulator"
-	DefaultBotUser       = "U0BOT"
-	DefaultBotName       = "oneclaw"
-	DefaultAckTimeout    = 3 * time.Second
-	DefaultPingInterval  = 10 * time.Second
-	DefaultMaxMessages   = 5000
-	DefaultMaxEnvelopes  = 100_000
+	defaultTeam          = "T0ONECLAW"
+	defaultTeamName      = "Emulator"
+	defaultBotUser       = "U0BOT"
+	defaultBotName       = "oneclaw"
+	defaultAckTimeout    = 3 * time.Second
+	defaultPingInterval  = 10 * time.Second
+	defaultMaxMessages   = 5000
+	defaultMaxEnvelopes  = 100_000
 )
 
 // Constant ids of the app.
 const (
 	BotID = "B0BOT"
-	AppID = "A0ONECLAW"
+	appID = "A0ONECLAW"
 )
 
 // Limits of the service. Those of texts and blocks are from docs.slack.dev/reference/block-kit and the
@@ -62,9 +62,9 @@ func DefaultScopes() []string {
 	}
 }
 
-// DefaultRetryDelays returns the delays before repeated deliveries
+// defaultRetryDelays returns the delays before repeated deliveries
 // (docs.slack.dev/apis/events-api, section on retries; assumed: the same over sockets).
-func DefaultRetryDelays() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
+func defaultRetryDelays() []time.Duration { return []time.Duration{0, time.Minute, 5 * time.Minute} }
 
 // Config configures a [Server]. The zero value is a well-behaved workspace with a default app.
 type Config struct {
@@ -113,14 +113,14 @@ type Limits struct {
 }
 
 func (cfg *Config) setDefaults() {
-	cfg.Team = cmp.Or(cfg.Team, DefaultTeam)
-	cfg.TeamName = cmp.Or(cfg.TeamName, DefaultTeamName)
-	cfg.BotUser = cmp.Or(cfg.BotUser, DefaultBotUser)
-	cfg.BotName = cmp.Or(cfg.BotName, DefaultBotName)
-	cfg.AckTimeout = cmp.Or(cfg.AckTimeout, DefaultAckTimeout)
-	cfg.PingInterval = cmp.Or(cfg.PingInterval, DefaultPingInterval)
-	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
-	cfg.MaxEnvelopes = cmp.Or(cfg.MaxEnvelopes, DefaultMaxEnvelopes)
+	cfg.Team = cmp.Or(cfg.Team, defaultTeam)
+	cfg.TeamName = cmp.Or(cfg.TeamName, defaultTeamName)
+	cfg.BotUser = cmp.Or(cfg.BotUser, defaultBotUser)
+	cfg.BotName = cmp.Or(cfg.BotName, defaultBotName)
+	cfg.AckTimeout = cmp.Or(cfg.AckTimeout, defaultAckTimeout)
+	cfg.PingInterval = cmp.Or(cfg.PingInterval, defaultPingInterval)
+	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, defaultMaxMessages)
+	cfg.MaxEnvelopes = cmp.Or(cfg.MaxEnvelopes, defaultMaxEnvelopes)
 	if cfg.Scopes == nil {
 		cfg.Scopes = DefaultScopes()
 	}
@@ -128,7 +128,7 @@ func (cfg *Config) setDefaults() {
 		cfg.AppScopes = []string{"connections:write"}
 	}
 	if cfg.RetryDelays == nil {
-		cfg.RetryDelays = DefaultRetryDelays()
+		cfg.RetryDelays = defaultRetryDelays()
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -172,7 +172,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: &cfg, mu: new(sync.Mutex)}
-	s.life = wire.NewLifecycle("slack emulator", ErrClosed, s.mu, cfg.Logger)
+	s.life = wire.NewLifecycle("slack emulator", errClosed, s.mu, cfg.Logger)
 	s.life.TLS = cfg.TLS
 	chances := rand.New(rand.NewPCG(cfg.Seed, 0)) // for faults, sockets and the order of events
 	hub := wire.NewHub[string, Message](s.life)
@@ -180,10 +180,10 @@ func New(cfg Config) (*Server, error) {
 	s.world = newWorld(s.cfg, hub)
 	s.App = &App{mu: s.mu, scopes: slices.Clone(cfg.Scopes)}
 	s.line = delivery.New(delivery.Config{
-		Settings: cfg.Delivery, AppID: AppID, Secret: DefaultSigningSecret,
+		Settings: cfg.Delivery, AppID: appID, Secret: DefaultSigningSecret,
 		Mu: s.mu, Life: s.life, Faults: s.Faults, Rand: chances, Now: cfg.Now, Log: cfg.Logger,
 		Emit: func(e delivery.TraceEvent) {
-			hub.Emit(Event{Kind: e.Kind, Chat: e.Channel, Message: e.Message, Update: e.Envelope, Text: e.Text}, nil)
+			hub.Emit(event{Kind: e.Kind, Chat: e.Channel, Message: e.Message, Update: e.Envelope, Text: e.Text}, nil)
 		},
 		Wake: hub.Wake,
 		Intercept: func(w http.ResponseWriter, r *http.Request) bool {

@@ -186,7 +186,7 @@ func (c *call) updateStream(end bool) (any, *refusal) {
 		}
 		c.notifier.notifyEdit(ch, m, before)
 	}
-	c.world.emit(Event{Kind: EventEdit, Chat: ch.id, Message: m.ts}, ch, m)
+	c.world.emit(event{Kind: eventEdit, Chat: ch.id, Message: m.ts}, ch, m)
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
 }

@@ -93,7 +93,7 @@ func (w *world) messageJSON(m *message) *wireMessage {
 	}
 	switch {
 	case m.fromBot:
-		out.BotID, out.AppID = BotID, AppID
+		out.BotID, out.AppID = BotID, appID
 	case m.otherBotID != "":
 		out.BotID, out.Subtype, out.User, out.Username = m.otherBotID, "bot_message", "", m.user
 	default:
@@ -126,8 +126,8 @@ func (w *world) messageJSON(m *message) *wireMessage {
 // channelJSON returns the JSON of a channel, as in conversations.info.
 func (w *world) channelJSON(c *channel) map[string]any {
 	out := map[string]any{
-		"id": c.id, "name": c.name, "is_channel": c.kind == Public, "is_group": c.kind == Private,
-		"is_im": c.kind == DM, "is_mpim": c.kind == GroupDM, "is_private": c.kind != Public,
+		"id": c.id, "name": c.name, "is_channel": c.kind == public, "is_group": c.kind == Private,
+		"is_im": c.kind == DM, "is_mpim": c.kind == groupDM, "is_private": c.kind != public,
 		"is_archived": c.archived, "is_member": c.hasBot, "num_members": len(c.members), "context_team_id": w.cfg.Team,
 		"is_ext_shared": w.isShared(c),
 		"topic":         map[string]any{"value": c.topic}, "purpose": map[string]any{"value": c.purpose},

@@ -12,10 +12,10 @@ import (
 
 // Kinds of channels, as in channel_type.
 const (
-	Public  = "channel"
+	public  = "channel"
 	Private = "group"
 	DM      = "im"
-	GroupDM = "mpim"
+	groupDM = "mpim"
 )
 
 // User is a user or the bot.
@@ -183,11 +183,11 @@ func (w *world) addMessage(c *channel, m *message) {
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
-	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
+	w.emit(event{Kind: EventMessage, Chat: c.id, Message: m.ts}, c, m)
 }
 
 // emit sends an event to the observers, with the current state of the message, if any.
-func (w *world) emit(e Event, c *channel, m *message) {
+func (w *world) emit(e event, c *channel, m *message) {
 	var look func() Message
 	if m != nil {
 		look = func() Message { return w.observedMessage(c, m) }
@@ -214,7 +214,7 @@ func (w *world) findChannel(id string, write bool) (*channel, *refusal) {
 	}
 	c := w.channels[id]
 	switch {
-	case c == nil, !c.hasBot && c.kind != Public:
+	case c == nil, !c.hasBot && c.kind != public:
 		return nil, newRefusal("channel_not_found") // its page
 	case !c.hasBot:
 		return nil, newRefusal("not_in_channel") // its page
@@ -263,7 +263,7 @@ func kindScope(kind, what string) string {
 		return "groups:" + what
 	case DM:
 		return "im:" + what
-	case GroupDM:
+	case groupDM:
 		return "mpim:" + what
 	}
 	return "channels:" + what
@@ -287,5 +287,5 @@ func (w *world) setStatus(ch *channel, thread, text string, asked bool) {
 	if asked && len(ch.statusHistory) < w.cfg.MaxMessages {
 		ch.statusHistory = append(ch.statusHistory, st)
 	}
-	w.emit(Event{Kind: EventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
+	w.emit(event{Kind: eventStatus, Chat: ch.id, Message: thread, Text: text}, nil, nil)
 }

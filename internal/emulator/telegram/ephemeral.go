@@ -44,7 +44,7 @@ func (a *api) setReceiver(p *wire.Params, c *chat, m *message) (bool, *apiError)
 	switch {
 	case c.kind == Private:
 		return false, badRequest("CHAT_ID_INVALID") // assumed
-	case a.world.users[to.ReceiverUserID] == nil, status == "", status == Left, status == Kicked:
+	case a.world.users[to.ReceiverUserID] == nil, status == "", status == left, status == Kicked:
 		return false, badRequest("USER_NOT_PARTICIPANT") // assumed
 	}
 	q := a.world.callbacks[to.CallbackQueryID]
@@ -64,7 +64,7 @@ func (w *world) addEphemeral(c *chat, m *message) {
 	m.ephemeral, m.date = w.ephemeralCount, w.now()
 	c.ephemeral = append(c.ephemeral, m)
 	c.ephemeral = c.ephemeral[max(0, len(c.ephemeral)-maxEphemeral):]
-	w.emit(Event{Kind: EventEphemeral, Chat: c.id}, c, m)
+	w.emit(event{Kind: eventEphemeral, Chat: c.id}, c, m)
 }
 
 // findEphemeral returns the ephemeral message with an id that the receiver sees, or nil.

@@ -5,27 +5,27 @@ import "oneclaw/internal/emulator/wire"
 // Kinds of events.
 const (
 	EventMessage  = "message"
-	EventEdit     = "edit"
-	EventDelete   = "delete"
-	EventReaction = "reaction"
-	EventAction   = "action"
-	EventDraft    = "draft"
-	EventAnswer   = "callback_answer"
+	eventEdit     = "edit"
+	eventDelete   = "delete"
+	eventReaction = "reaction"
+	eventAction   = "action"
+	eventDraft    = "draft"
+	eventAnswer   = "callback_answer"
 	EventUpdate   = "update"
-	EventPoll     = "poll"
-	EventConfirm  = "confirmed"
-	EventCall     = wire.EventCall
-	EventFault    = wire.EventFault
-	EventCut      = "cut"
-	// EventEphemeral is a new or changed ephemeral message.
-	EventEphemeral = "ephemeral"
+	eventPoll     = "poll"
+	eventConfirm  = "confirmed"
+	eventCall     = wire.EventCall
+	eventFault    = wire.EventFault
+	eventCut      = "cut"
+	// eventEphemeral is a new or changed ephemeral message.
+	eventEphemeral = "ephemeral"
 )
 
-// Event is an event of the emulator.
-type Event = wire.Event[int64, Message]
+// event is an event of the emulator.
+type event = wire.Event[int64, Message]
 
 // emit sends an event to the observers, with the current state of the message, if any.
-func (w *world) emit(e Event, c *chat, m *message) {
+func (w *world) emit(e event, c *chat, m *message) {
 	var look func() Message
 	if m != nil {
 		look = func() Message { return m.observedMessage(c) }

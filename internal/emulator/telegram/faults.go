@@ -20,7 +20,7 @@ const (
 	Hang            = wire.Hang
 	Duplicate       = wire.Duplicate
 	BadJSON         = wire.BadJSON
-	Refuse          = wire.Refuse
+	refuse          = wire.Refuse
 
 	Conflict Effect = "conflict"
 )
@@ -34,7 +34,7 @@ func refuseFault(w http.ResponseWriter, f *Fault) {
 	case Conflict:
 		writeError(w, errorf(409, conflictPoll))
 		return
-	case Refuse:
+	case refuse:
 		writeError(w, badRequest("%s", f.Error)) // what the test gives
 		return
 	}

@@ -28,8 +28,8 @@ const (
 	KindPhoto    = "photo"
 	KindVoice    = "voice"
 	KindAudio    = "audio"
-	// KindRound is a video message.
-	KindRound = "video_note"
+	// kindRound is a video message.
+	kindRound = "video_note"
 )
 
 type file struct {
@@ -85,7 +85,7 @@ func (f *file) apiFile() botapi.File {
 	switch f.kind { // the fields of each kind are from the types of the Bot API
 	case KindPhoto:
 		out.Width, out.Height = cmp.Or(f.width, 90), cmp.Or(f.height, 90)
-	case KindRound:
+	case kindRound:
 		out.Length, out.Duration = 240, &f.seconds
 	case KindVoice:
 		out.MimeType, out.Duration = f.mime, &f.seconds

@@ -85,7 +85,7 @@ func (m *message) apiMessage(c *chat, withReply bool) *botapi.Message {
 		w.Photo = []botapi.File{f}
 	case KindVoice:
 		w.Voice = &f
-	case KindRound:
+	case kindRound:
 		w.VideoNote = &f
 	case KindAudio:
 		w.Audio = &f

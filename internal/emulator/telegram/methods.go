@@ -121,7 +121,7 @@ func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) 
 		c.actions = c.actions[1:]
 	}
 	c.actions = append(c.actions, shown)
-	a.world.emit(Event{Kind: EventAction, Chat: c.id, Text: action}, nil, nil)
+	a.world.emit(event{Kind: eventAction, Chat: c.id, Text: action}, nil, nil)
 	return true, nil
 }
 
@@ -151,7 +151,7 @@ func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError
 		clear(c.drafts)
 	}
 	c.drafts[id] = Draft{ID: id, Thread: topic, Text: body.Plain, At: a.world.now()}
-	a.world.emit(Event{Kind: EventDraft, Chat: c.id, Message: id}, nil, nil)
+	a.world.emit(event{Kind: eventDraft, Chat: c.id, Message: id}, nil, nil)
 	return true, nil
 }
 
@@ -189,7 +189,7 @@ func setMessageReaction(_ context.Context, a *api, p *wire.Params) (any, *apiErr
 		return nil, badRequest("message to react not found") // Client.cpp
 	}
 	m.botReactions = emoji
-	a.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id}, c, m)
+	a.world.emit(event{Kind: eventReaction, Chat: c.id, Message: m.id}, c, m)
 	return true, nil
 }
 
@@ -204,6 +204,6 @@ func answerCallbackQuery(_ context.Context, a *api, p *wire.Params) (any, *apiEr
 		return nil, badRequest("query is too old and response timeout expired or query ID is invalid") // Client.cpp
 	}
 	q.Answered, q.Text, q.ShowAlert = true, p.Text("text"), p.Bool("show_alert")
-	a.world.emit(Event{Kind: EventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
+	a.world.emit(event{Kind: eventAnswer, Chat: q.Chat, Message: q.Message, Text: q.Text}, nil, nil)
 	return true, nil
 }

@@ -25,7 +25,7 @@ type Sent struct {
 
 // Attachment is a file that a user sends.
 type Attachment struct {
-	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or KindRound. Empty means a document.
+	// Kind is KindDocument, KindPhoto, KindVoice, KindAudio or kindRound. Empty means a document.
 	Kind string `json:"kind"`
 	// Name and MIME are from the user's app.
 	Name string `json:"name"`

@@ -14,8 +14,8 @@ import (
 const (
 	OriginUser    = "user"
 	OriginHidden  = "hidden_user"
-	OriginChat    = "chat"
-	OriginChannel = "channel"
+	originChat    = "chat"
+	originChannel = "channel"
 )
 
 // References are the messages that a message refers to, besides the message that it replies to.
@@ -144,9 +144,9 @@ func (w *world) newOrigin(o Origin) (*botapi.MessageOrigin, error) {
 		if shown.SenderUser = u; o.Kind == OriginHidden {
 			shown.SenderUser, shown.SenderUserName = nil, strings.TrimSpace(u.FirstName+" "+u.LastName)
 		}
-	case OriginChat:
+	case originChat:
 		shown.SenderChat = &botapi.Chat{ID: -1008888888888, Type: Supergroup, Title: o.Title}
-	case OriginChannel:
+	case originChannel:
 		shown.Chat, shown.MessageID = &botapi.Chat{ID: -1007777777777, Type: "channel", Title: o.Title}, 7
 	default:
 		return nil, fmt.Errorf("telegram emulator: unknown kind of origin %q", o.Kind)

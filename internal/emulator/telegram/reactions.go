@@ -34,7 +34,7 @@ func (p *people) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	}
 	theirs[userID] = emoji
 	m.userReactions = theirs
-	p.world.emit(Event{Kind: EventReaction, Chat: c.id, Message: m.id, Text: emoji}, c, m)
+	p.world.emit(event{Kind: eventReaction, Chat: c.id, Message: m.id, Text: emoji}, c, m)
 	sent := Sent{Chat: c.id, Message: m.id}
 	if c.kind == Private || c.botAdmin {
 		sent.Update = p.updates.push("message_reaction", r)

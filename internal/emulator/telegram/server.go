@@ -17,12 +17,12 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultToken       = "123456:EMULATOR-token-for-tests-only"
+	defaultToken       = "123456:EMULATOR-token-for-tests-only"
 	DefaultUsername    = "oneclaw_bot"
-	DefaultMaxMessages = 5000
-	DefaultMaxUpdates  = 100_000
-	// DefaultWebhookRetryDelay is from WebhookActor.cpp.
-	DefaultWebhookRetryDelay = time.Second
+	defaultMaxMessages = 5000
+	defaultMaxUpdates  = 100_000
+	// defaultWebhookRetryDelay is from WebhookActor.cpp.
+	defaultWebhookRetryDelay = time.Second
 )
 
 // Versions of the Bot API that the emulator distinguishes. Before 10.2 there are no ephemeral messages,
@@ -47,7 +47,7 @@ const (
 
 // Config configures a [Server]. The zero value is a well-behaved server with a default bot.
 type Config struct {
-	// Token is the bot's token, "<id>:<secret>". Empty means [DefaultToken].
+	// Token is the bot's token, "<id>:<secret>". Empty means [defaultToken].
 	Token string
 	// Username is the username of the bot. Empty means [DefaultUsername].
 	Username string
@@ -73,7 +73,7 @@ type Config struct {
 	// can be set with the ports and addresses that the service accepts, but nothing is delivered.
 	WebhookClient *http.Client
 	// WebhookRetryDelay is the first delay before an update is posted again. It doubles each time. 0 is
-	// [DefaultWebhookRetryDelay].
+	// [defaultWebhookRetryDelay].
 	WebhookRetryDelay time.Duration
 	// Control enables the control interface over HTTP under /emulator/, without authentication.
 	Control bool
@@ -95,11 +95,11 @@ type Server struct {
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
-	cfg.Token = cmp.Or(cfg.Token, DefaultToken)
+	cfg.Token = cmp.Or(cfg.Token, defaultToken)
 	cfg.Username = cmp.Or(cfg.Username, DefaultUsername)
-	cfg.WebhookRetryDelay = cmp.Or(cfg.WebhookRetryDelay, DefaultWebhookRetryDelay)
-	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, DefaultMaxMessages)
-	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, DefaultMaxUpdates)
+	cfg.WebhookRetryDelay = cmp.Or(cfg.WebhookRetryDelay, defaultWebhookRetryDelay)
+	cfg.MaxMessages = cmp.Or(cfg.MaxMessages, defaultMaxMessages)
+	cfg.MaxUpdates = cmp.Or(cfg.MaxUpdates, defaultMaxUpdates)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

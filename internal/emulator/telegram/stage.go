@@ -80,8 +80,8 @@ func (st *setup) changeTopic(chatID, topic int64, change func(*chat)) error {
 	return nil
 }
 
-// SetMember changes the status of a user in a group, without an update.
-func (st *setup) SetMember(chatID, userID int64, status string) error {
+// setMember changes the status of a user in a group, without an update.
+func (st *setup) setMember(chatID, userID int64, status string) error {
 	st.world.mu.Lock()
 	defer st.world.mu.Unlock()
 	c, _, err := st.world.findChatAndUser(chatID, userID)

@@ -107,7 +107,7 @@ func (q *queue) push(kind string, v any) int64 {
 		q.lostCount++
 	}
 	q.poll.wakeUp()
-	q.hub.Emit(Event{Kind: EventUpdate, Update: q.lastID, Text: kind}, nil)
+	q.hub.Emit(event{Kind: EventUpdate, Update: q.lastID, Text: kind}, nil)
 	q.postDue()
 	return q.lastID
 }
@@ -141,7 +141,7 @@ func (q *queue) longPoll(ctx context.Context, offset int64, limit int, wait time
 	q.setAllowed(kinds)
 	q.pollCount++
 	q.confirm(offset)
-	q.hub.Emit(Event{Kind: EventPoll}, nil)
+	q.hub.Emit(event{Kind: eventPoll}, nil)
 	if ready = q.nextUpdates(limit); len(ready) > 0 || wait == 0 {
 		return ready, ""
 	}
@@ -194,7 +194,7 @@ func (q *queue) confirm(offset int64) {
 	q.confirmed = q.waiting[n-1].id
 	clear(q.waiting[:n])
 	q.waiting = q.waiting[n:]
-	q.hub.Emit(Event{Kind: EventConfirm, Update: q.confirmed}, nil)
+	q.hub.Emit(event{Kind: eventConfirm, Update: q.confirmed}, nil)
 }
 
 // nextUpdates returns the updates to deliver. They stay queued until the next offset. Each poll gets one

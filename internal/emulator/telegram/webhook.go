@@ -147,7 +147,7 @@ func (q *queue) deliver(hook *webhook, line *webhookQueue, u update, f *Fault) {
 	if err == nil {
 		q.removeDelivered(u.id)
 		delete(hook.queues, u.queue)
-		q.hub.Emit(Event{Kind: EventConfirm, Update: u.id}, nil)
+		q.hub.Emit(event{Kind: eventConfirm, Update: u.id}, nil)
 		q.postDue()
 		return
 	}

@@ -25,7 +25,7 @@ const (
 	Creator       = "creator"
 	Administrator = "administrator"
 	Member        = "member"
-	Left          = "left"
+	left          = "left"
 	Kicked        = "kicked"
 )
 
@@ -198,7 +198,7 @@ func (w *world) addMessage(c *chat, m *message) {
 		c.messages[0] = nil
 		c.messages = c.messages[1:]
 	}
-	w.emit(Event{Kind: EventMessage, Chat: c.id, Message: m.id}, c, m)
+	w.emit(event{Kind: EventMessage, Chat: c.id, Message: m.id}, c, m)
 }
 
 // countAnswer adds n to the counts of answers if the message is an answer of the bot.
@@ -221,18 +221,18 @@ func (w *world) revise(c *chat, m *message, body markup.Text, keys *botapi.Keybo
 		m.edits = append(m.edits, Edit{At: w.now(), Text: m.body.Plain, Buttons: m.markup.Buttons()})
 	}
 	m.body, m.markup, m.edited = body, keys, w.now()
-	kind := EventEdit
+	kind := eventEdit
 	if m.ephemeral != 0 {
-		kind = EventEphemeral
+		kind = eventEphemeral
 	}
-	w.emit(Event{Kind: kind, Chat: c.id, Message: m.id}, c, m)
+	w.emit(event{Kind: kind, Chat: c.id, Message: m.id}, c, m)
 }
 
 // remove deletes a message.
 func (w *world) remove(c *chat, m *message) {
 	w.countAnswer(c, m, -1)
 	m.deleted = true
-	w.emit(Event{Kind: EventDelete, Chat: c.id, Message: m.id}, c, m)
+	w.emit(event{Kind: eventDelete, Chat: c.id, Message: m.id}, c, m)
 }
 
 // recordDropped records, also on the call's message, that the response to a call was dropped.
@@ -247,7 +247,7 @@ func (w *world) recordDropped(result any) {
 	c := w.chats[shown.Chat.ID]
 	if m := c.byID[shown.MessageID]; m != nil {
 		m.droppedResponses++
-		w.emit(Event{Kind: EventCut, Chat: c.id, Message: m.id}, c, m)
+		w.emit(event{Kind: eventCut, Chat: c.id, Message: m.id}, c, m)
 	}
 }
 
@@ -273,7 +273,7 @@ func (w *world) findWriter(chatID, userID int64) (*chat, *User, error) {
 	case c.migratedTo != 0:
 		return nil, nil, fmt.Errorf("telegram emulator: chat %d has become %d", chatID, c.migratedTo)
 	case c.kind == Private && c.user.ID != userID,
-		c.kind != Private && (st == "" || st == Left || st == Kicked):
+		c.kind != Private && (st == "" || st == left || st == Kicked):
 		return nil, nil, fmt.Errorf("telegram emulator: user %d is not in chat %d", userID, chatID)
 	}
 	return c, u, nil
@@ -281,7 +281,7 @@ func (w *world) findWriter(chatID, userID int64) (*chat, *User, error) {
 
 // chatMember returns a user, or the bot, as a member of a chat.
 func (w *world) chatMember(c *chat, u User) botapi.Member {
-	m := botapi.Member{User: u, Status: cmp.Or(c.members[u.ID], Left)}
+	m := botapi.Member{User: u, Status: cmp.Or(c.members[u.ID], left)}
 	if u.ID == w.bot.ID {
 		switch {
 		case c.kicked || c.blocked:

@@ -17,9 +17,9 @@ import (
 // The services' names in [Request] and [Server.Fail].
 const (
 	Brave   = "brave"
-	Tavily  = "tavily"
-	Exa     = "exa"
-	SearXNG = "searxng"
+	tavily  = "tavily"
+	exa     = "exa"
+	searxng = "searxng"
 )
 
 // maxRequests bounds the stored requests.
@@ -99,7 +99,7 @@ func (s *Server) Requests() []Request {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := map[string]func(r *http.Request, path string) (Request, int, any){
-		Brave: s.answerBrave, Tavily: s.answerTavily, Exa: s.answerExa, SearXNG: s.answerSearXNG,
+		Brave: s.answerBrave, tavily: s.answerTavily, exa: s.answerExa, searxng: s.answerSearXNG,
 	}[service]
 	if !ok {
 		http.NotFound(w, r)

@@ -23,7 +23,7 @@ type Lifecycle struct {
 	log       *slog.Logger
 	done      chan struct{}
 	active    sync.WaitGroup
-	conns     ConnTracker
+	conns     connTracker
 
 	// Guarded by mu.
 	closed    bool
@@ -77,7 +77,7 @@ func (l *Lifecycle) serve(ctx context.Context, handler http.Handler, addr ...str
 	if err != nil {
 		return "", fmt.Errorf("%s: listen on %s: %w", l.name, at, err)
 	}
-	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.conns.Track}
+	hs := &http.Server{Addr: ln.Addr().String(), Handler: handler, ReadHeaderTimeout: 10 * time.Second, ConnState: l.conns.track}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -131,7 +131,7 @@ func (l *Lifecycle) Close(stop func()) error {
 		errs = append(errs, hs.Close())
 	}
 	l.active.Wait()
-	l.conns.Wait()
+	l.conns.wait()
 	l.violations.mu.Lock()
 	defer l.violations.mu.Unlock()
 	return errors.Join(append(errs, l.violations.list...)...)

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// ConnTracker counts the open connections of a server.
-type ConnTracker struct{ open sync.WaitGroup }
+// connTracker counts the open connections of a server.
+type connTracker struct{ open sync.WaitGroup }
 
-// Track is a server's [http.Server.ConnState]. It may be called concurrently.
-func (w *ConnTracker) Track(_ net.Conn, state http.ConnState) {
+// track is a server's [http.Server.ConnState]. It may be called concurrently.
+func (w *connTracker) track(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		w.open.Add(1)
@@ -21,5 +21,5 @@ func (w *ConnTracker) Track(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// Wait returns when no connection is open, except for hijacked ones.
-func (w *ConnTracker) Wait() { w.open.Wait() }
+// wait returns when no connection is open, except for hijacked ones.
+func (w *connTracker) wait() { w.open.Wait() }

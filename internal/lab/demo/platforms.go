@@ -11,8 +11,8 @@ type Platforms struct {
 	Slack    *slack.Server
 	// TelegramUser is the user on Telegram, and their private chat.
 	TelegramUser int64
-	// SlackUser is the user on Slack, SlackDM their direct chat with the app, SlackChannel a shared channel.
-	SlackUser, SlackDM, SlackChannel string
+	// SlackUser is the user on Slack, SlackDM their direct chat with the app, slackChannel a shared channel.
+	SlackUser, SlackDM, slackChannel string
 }
 
 // NewPlatforms makes the platforms. The Slack app is that of the manifest; nil means a plain one. With
@@ -29,7 +29,7 @@ func NewPlatforms(manifest []byte, control bool) (p Platforms, err error) {
 		return p, err
 	}
 	p.SlackUser = p.Slack.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
-	if p.SlackChannel, err = p.Slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{p.SlackUser}}); err != nil {
+	if p.slackChannel, err = p.Slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{p.SlackUser}}); err != nil {
 		return p, err
 	}
 	if p.SlackDM, err = p.Slack.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: []string{p.SlackUser}}); err == nil && manifest != nil {

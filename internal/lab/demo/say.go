@@ -93,7 +93,7 @@ func attachmentKind(f upload) string {
 func (d *Demo) saySlack(s pageRequest) (slack.Sent, error) {
 	text, table := cutTable(s.Text)
 	channel := d.channelOf(s)
-	if s.Thread == "" && channel == d.SlackChannel {
+	if s.Thread == "" && channel == d.slackChannel {
 		text = strings.TrimSpace("<@" + d.Slack.BotUser() + "> " + text)
 	}
 	options := &slack.SayOptions{Thread: s.Thread, Table: table}

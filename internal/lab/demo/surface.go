@@ -31,7 +31,7 @@ func (d *Demo) channelOf(what pageRequest) string {
 	if what.Place == directTab {
 		return d.SlackDM
 	}
-	return d.SlackChannel
+	return d.slackChannel
 }
 
 // openApp opens the app as the user, so that the bot shows its suggestions.

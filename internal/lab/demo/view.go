@@ -89,7 +89,7 @@ func (d *Demo) view() (view, <-chan struct{}) {
 	d.mu.Unlock()
 	d.Telegram.View(func(s telegram.State) { v.Telegram.fillTelegram(s, d.TelegramUser) })
 	d.Slack.View(func(s slack.State) {
-		v.Slack.fillSlack(s, d.SlackChannel)
+		v.Slack.fillSlack(s, d.slackChannel)
 		v.Slack.fillSurface(s, d.SlackDM, d.SlackUser)
 	})
 	v.Telegram.markRequests(d.chatOf("telegram", ""), tools)

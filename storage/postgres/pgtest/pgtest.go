@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// MustVariable is the environment variable that, if set to "must", makes a missing server an error
+// mustVariable is the environment variable that, if set to "must", makes a missing server an error
 // instead of a reason to skip.
-const MustVariable = "TEST_ONECLAW_POSTGRES"
+const mustVariable = "TEST_ONECLAW_POSTGRES"
 
 // Guarded is a user with the password [GuardedPassword] who may only connect. All other users, including
 // the superuser of the URLs, need no password.
@@ -61,7 +61,7 @@ func (s *Server) Database(t testing.TB) string {
 	if s.root == "" && s.err == nil {
 		s.err = s.create()
 	}
-	if errors.Is(s.err, exec.ErrNotFound) && os.Getenv(MustVariable) != "must" {
+	if errors.Is(s.err, exec.ErrNotFound) && os.Getenv(mustVariable) != "must" {
 		t.Skipf("PostgreSQL is not installed: %v", s.err)
 	}
 	if s.err != nil {
@@ -132,7 +132,7 @@ func (s *Server) Pooler(t testing.TB, database string) string {
 	if err != nil {
 		program, err = exec.LookPath("/usr/sbin/pgbouncer") // Debian's path
 	}
-	if err != nil && os.Getenv(MustVariable) != "must" {
+	if err != nil && os.Getenv(mustVariable) != "must" {
 		t.Skipf("PgBouncer is not installed: %v", err)
 	}
 	s.mu.Lock()

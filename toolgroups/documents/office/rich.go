@@ -54,8 +54,8 @@ func (t *richText) String() string {
 	return t.done.String()
 }
 
-// Reset empties the text.
-func (t *richText) Reset() { *t = richText{} }
+// reset empties the text.
+func (t *richText) reset() { *t = richText{} }
 
 // closeScript ends a run above or below the line, before the text next.
 func (t *richText) closeScript(next string) {

@@ -187,7 +187,7 @@ func (r *rtfReader) endDestination(was rtfState) {
 	switch was.into {
 	case intoNote, intoComment, intoBox:
 		text := r.aside.String()
-		r.aside.Reset()
+		r.aside.reset()
 		if !r.inRow && len(r.table.cells) == 0 {
 			_ = r.table.end() // the notes of the table before; the next block returns the error
 		}
@@ -613,7 +613,7 @@ var itemMark = regexp.MustCompile(`^\s*([•·●○▪◦\x{f0b7}o§-]|\(?[0-9]
 // takeParagraph returns the text of the paragraph in a cell, with its mark and its text boxes.
 func (r *rtfReader) takeParagraph() string {
 	text := r.text.String()
-	r.text.Reset()
+	r.text.reset()
 	text = behindMark(itemNumber(r.mark), text)
 	r.mark = ""
 	text += r.boxes.String()

@@ -401,7 +401,7 @@ func (w *docxReader) readInner(s *scanner) (string, error) {
 // takeText returns the text of a paragraph so far, and the text boxes at it.
 func (p *paragraph) takeText() string {
 	text := p.text.String() + p.boxes.String()
-	p.text.Reset()
+	p.text.reset()
 	p.boxes.Reset()
 	return text
 }

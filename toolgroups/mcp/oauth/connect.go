@@ -156,7 +156,7 @@ func secureAddress(address, like string) string {
 func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authServer, old account) string {
 	link := a.consentURL(p, g)
 	if a.cfg.PublicURL != "" {
-		link = a.cfg.PublicURL + StartPath + "?state=" + p.State
+		link = a.cfg.PublicURL + startPath + "?state=" + p.State
 	}
 	text := fmt.Sprintf("[Connect %s](%s)\n\nThe link is for %s alone and works for ten minutes. It leads to %s.\n\n"+
 		"At the end the page shows a code. Send it to me here: `/connect %s CODE`.",
@@ -342,7 +342,7 @@ func (a *Accounts) completePasted(ctx context.Context, s Server, req Request, an
 	if a.cfg.PublicURL != "" {
 		return signin.ErrAddressInsteadOfCode
 	}
-	if u, err := url.Parse(signin.TrimQuotes(req.Args)); err != nil || u.Path != CallbackPath+s.Name {
+	if u, err := url.Parse(signin.TrimQuotes(req.Args)); err != nil || u.Path != callbackPath+s.Name {
 		return mistakef("send me the whole address that the browser ended on; it begins with %s", quote(a.redirectURI(s)))
 	}
 	p, _, err := a.signIns.Find(ctx, accountKey(s.Name, req.User), cmp.Or(answer.Get("state"), "-"))

@@ -11,12 +11,12 @@ import (
 
 // Paths of [Accounts.Pages] under the public address.
 const (
-	// StartPath is the path of a link. Its page names the user whom the account is for.
-	StartPath = "/mcp/connect"
-	// CallbackPath, followed by the name of the server, is the path to which the browser returns.
-	CallbackPath = "/mcp/callback/"
-	// ClientPath, followed by the name of the server, describes the bot as a client.
-	ClientPath = "/mcp/client/"
+	// startPath is the path of a link. Its page names the user whom the account is for.
+	startPath = "/mcp/connect"
+	// callbackPath, followed by the name of the server, is the path to which the browser returns.
+	callbackPath = "/mcp/callback/"
+	// clientPath, followed by the name of the server, describes the bot as a client.
+	clientPath = "/mcp/client/"
 )
 
 // newView returns the common part of all pages.
@@ -24,11 +24,11 @@ func newView(server, title, text string) signin.View {
 	return signin.View{Service: server, Title: title, Text: text, Harm: "use your account"}
 }
 
-// Pages serves [StartPath] and [CallbackPath] for browsers, and [ClientPath] for authorization
+// Pages serves [startPath] and [callbackPath] for browsers, and [clientPath] for authorization
 // servers.
 func (a *Accounts) Pages() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+StartPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+startPath, func(w http.ResponseWriter, r *http.Request) {
 		name, p, err := a.signIns.FindByState(r.Context(), r.URL.Query().Get("state"))
 		server, user, _ := strings.Cut(name, "/")
 		g, readErr := grant{}, error(nil)
@@ -42,7 +42,7 @@ func (a *Accounts) Pages() http.Handler {
 		v.Next, v.NextName = a.consentURL(p, g.authServer), g.host()
 		a.writePage(w, server, withPerson(v, user, p, g), err)
 	})
-	mux.HandleFunc("GET "+CallbackPath+"{server}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+callbackPath+"{server}", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet { // a HEAD would consume the code and show nothing
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -54,7 +54,7 @@ func (a *Accounts) Pages() http.Handler {
 		g, _ := decodeGrant(p) // handleCallback has refused unreadable grants
 		a.writePage(w, server, withPerson(v, user, p, g), err)
 	})
-	mux.HandleFunc("GET "+ClientPath+"{server}", a.serveClientDocument)
+	mux.HandleFunc("GET "+clientPath+"{server}", a.serveClientDocument)
 	return mux
 }
 

@@ -22,11 +22,11 @@ const clientName = "OneClaw"
 // redirectURI returns the redirect address. Each server has its own, so that no authorization
 // server can pass off another server's code as its own.
 func (a *Accounts) redirectURI(s Server) string {
-	return cmp.Or(a.cfg.PublicURL, a.cfg.LocalURL) + CallbackPath + s.Name
+	return cmp.Or(a.cfg.PublicURL, a.cfg.LocalURL) + callbackPath + s.Name
 }
 
 // clientDocumentURL returns the address at which the bot describes itself as a client.
-func (a *Accounts) clientDocumentURL(s Server) string { return a.cfg.PublicURL + ClientPath + s.Name }
+func (a *Accounts) clientDocumentURL(s Server) string { return a.cfg.PublicURL + clientPath + s.Name }
 
 // clientFor returns the bot's client at an authorization server: the client in the settings, else
 // the address of the client document, else a client registered now or earlier.

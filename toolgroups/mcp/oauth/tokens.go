@@ -42,7 +42,7 @@ func (a *Accounts) IsConnected(ctx context.Context, s Server, user string) (bool
 
 // Token is an access token of a user for a server.
 type Token struct {
-	Value string
+	value string
 	// ConnectedAt is the time of the consent. It changes when the user connects an account again, which
 	// may be another one.
 	ConnectedAt time.Time

@@ -27,12 +27,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := t.send(req, token.Value)
+	resp, err := t.send(req, token.value)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return t.checkScopes(req, resp, err)
 	}
 	drainBody(resp)
-	fresh, err := t.Accounts.Token(req.Context(), t.Server, t.User, token.Value)
+	fresh, err := t.Accounts.Token(req.Context(), t.Server, t.User, token.value)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if resp, err = t.send(again, fresh.Value); err == nil && resp.StatusCode == http.StatusUnauthorized {
+	if resp, err = t.send(again, fresh.value); err == nil && resp.StatusCode == http.StatusUnauthorized {
 		drainBody(resp)
 		return nil, t.refusedError()
 	}

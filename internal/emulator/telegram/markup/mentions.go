@@ -15,7 +15,7 @@ func Mentions(text string, entities []botapi.Entity) []string {
 		}
 		return false
 	}
-	for _, e := range DetectEntities(text) {
+	for _, e := range detectEntities(text) {
 		if e.Type == "mention" && !inCode(e) {
 			names = append(names, EntityText(text, e.Offset, e.Length))
 		}

@@ -14,8 +14,8 @@ import (
 // entityPattern matches the entities that apps and the service detect in plain text.
 var entityPattern = regexp.MustCompile(`https?://[^\s<>"]+|@[A-Za-z][A-Za-z0-9_]{2,31}|/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|#[\pL_][\pL\pN_]*`)
 
-// DetectEntities returns the mentions, commands, links and hashtags in a plain text.
-func DetectEntities(text string) []botapi.Entity {
+// detectEntities returns the mentions, commands, links and hashtags in a plain text.
+func detectEntities(text string) []botapi.Entity {
 	if !strings.ContainsAny(text, "@/#") {
 		return nil
 	}
@@ -80,7 +80,7 @@ type Text struct {
 
 // NewText returns a text as a user's app sends it.
 func NewText(text string) Text {
-	return Text{Plain: text, Source: text, Entities: DetectEntities(text)}
+	return Text{Plain: text, Source: text, Entities: detectEntities(text)}
 }
 
 // Normalize converts a requested text to the form in which the service stores it.
@@ -180,7 +180,7 @@ func countPieces(e botapi.Entity, others []botapi.Entity) int {
 // find_entities): names, links, commands and the like, but none inside code or a link.
 func (f *Text) addDetected() {
 	given := slices.Clone(f.Entities)
-	for _, e := range DetectEntities(f.Plain) {
+	for _, e := range detectEntities(f.Plain) {
 		taken := slices.ContainsFunc(given, func(g botapi.Entity) bool {
 			switch g.Type {
 			case "code", "pre", "text_link", "text_mention", e.Type:
