@@ -29,7 +29,7 @@ type Sent struct {
 type ChannelSpec struct {
 	// ID is the channel's id. Empty means the next free one.
 	ID string `json:"id"`
-	// Kind is Public, Private, DM or groupDM. Empty means Public.
+	// Kind is public, Private, DM or groupDM. Empty means public.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Topic and Purpose are the texts at the top of the channel.
