@@ -43,7 +43,7 @@ import (
 //	stranger/     strangers who were notified that the bot does not know them, for a day
 //	replicas/     leases and members, if replicas share the store
 //	observe/      a record for each group in which the bot listens
-//	heard/        messages in these groups: 50 for each thread, for privacy.MaxAge
+//	heard/        messages in these groups: a bounded number for each thread, for privacy.MaxAge
 //	sign/         a record for each message that may have the bot's reaction; deleted with
 //	              the reaction, when the message is answered
 //	moved/        a record for each chat that continues under another id
@@ -51,7 +51,7 @@ import (
 //	aside/        dead letters, for queue.DeadLetterAge
 //	session/      a record for each chat that was cleared or stopped
 //	files/, blob/ the content of Hooks.Files: within the quota of each owner
-//	audit/        audit entries: at most 50,000, for Limits.AuditDays
+//	audit/        audit entries: a bounded number, for Limits.AuditDays
 //	admin/        sessions on the administrators' pages, a record for each
 //	asked/        index of conversations in shared chats by user; kept as long as they are
 //	conversation/ a record for each conversation; those of tasks for TaskAge

@@ -315,7 +315,7 @@ func TestACardNamesTheAgentAndTheProvider(t *testing.T) {
 	}
 	tool, _ := d.registry.Load().Tool("delete_agent")
 	_, err = tool.Describe(t.Context(), toolgroups.Call{Arguments: json.RawMessage(`{"agent_id":"none"}`)})
-	if fault, ok := errors.AsType[*toolgroups.Error](err); !ok || fault.Code != config.CodeNotFound {
+	if fault, ok := errors.AsType[*toolgroups.Error](err); !ok || fault.Code != "not_found" {
 		t.Errorf("an unknown agent: %v", err)
 	}
 }
