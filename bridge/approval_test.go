@@ -682,7 +682,7 @@ func TestWhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 	r := w.guarded(t)
 	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: receipts.Trigger{Hook: "ci", Quiet: true}})
 	card := r.platform.wait(t, 1)[0]
-	if !strings.Contains(card.text, "It is for a delivery to the webhook ci.") || len(w.commands()) != 0 {
+	if !strings.Contains(card.text, "It is for a delivery to the webhook “ci”.") || len(w.commands()) != 0 {
 		t.Errorf("card %+v, ran %v", card, w.commands())
 	}
 }
@@ -701,7 +701,7 @@ func TestScheduledTurnAsksInItsChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	card := r.platform.wait(t, 1)[0]
-	if !strings.Contains(card.text, `It is for the scheduled task Tidy \*up\*.`) || card.to.Chat != chatOne {
+	if !strings.Contains(card.text, `It is for the scheduled task “Tidy \*up\*”.`) || card.to.Chat != chatOne {
 		t.Errorf("card %+v", card)
 	}
 	// The chat itself goes on meanwhile.

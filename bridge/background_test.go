@@ -608,7 +608,7 @@ func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 		f := newForeman()
 		r, w := backgroundHarness(t, f)
 		r.accept(group("1", "1", "start run a"))
-		ask := r.platform.one(t, "It is for the background task About run a.")
+		ask := r.platform.one(t, "It is for the background task “About run a”.")
 		r.accept(group("2", "1", "and you?"))
 		r.platform.one(t, "re: and you?")
 		pass(t, 5) // the card is shown before the queue holds the task

@@ -43,7 +43,7 @@ func TestAnUnattendedTurnHasNoAdministratorsRights(t *testing.T) {
 			r.submit(c.submission)
 			for i := range c.cards {
 				card := r.platform.wait(t, i+1)[i]
-				if !strings.Contains(card.text, "It is for the scheduled task daily.") || !strings.Contains(card.text, "An administrator can allow it") {
+				if !strings.Contains(card.text, "It is for the scheduled task “daily”.") || !strings.Contains(card.text, "An administrator can allow it") {
 					t.Errorf("card %q", card.text)
 				}
 				label := "Allow once"

@@ -29,7 +29,7 @@ func TestWhatAKilledCommandLeftIsDeleted(t *testing.T) {
 		}
 	}
 	for _, dir := range []string{at.Dir, beside} {
-		for _, name := range []string{".oneclaw-backup-1", ".oneclaw-backup-1.compact", ".oneclaw-export-1", ".restore-1"} {
+		for _, name := range []string{".oneclaw-backup-1", ".oneclaw-backup-1.compact", ".restore-1"} {
 			write(dir, name, 2*abandonedAge)
 			write(dir, name+".new", 0)
 		}
@@ -51,13 +51,13 @@ func TestWhatAKilledCommandLeftIsDeleted(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := hidden(at.Dir), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".oneclaw-export-1.new", ".restore-1.new"}; !slices.Equal(got, want) {
+	if got, want := hidden(at.Dir), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".restore-1.new"}; !slices.Equal(got, want) {
 		t.Errorf("a start leaves %q, want %q", got, want)
 	}
 	if _, err := Backup(t.Context(), at, filepath.Join(beside, "backup"), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := hidden(beside), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".oneclaw-export-1", ".oneclaw-export-1.new", ".restore-1", ".restore-1.new"}; !slices.Equal(got, want) {
+	if got, want := hidden(beside), []string{".oneclaw-backup-1.compact.new", ".oneclaw-backup-1.new", ".restore-1", ".restore-1.new"}; !slices.Equal(got, want) {
 		t.Errorf("the next backup leaves %q, want %q", got, want)
 	}
 }
@@ -118,7 +118,7 @@ func TestABotThatRunsDeletesWhatAKilledCommandLeft(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
-		for _, name := range []string{".restore-1", ".oneclaw-backup-1", ".oneclaw-export-1", ".restore-2"} {
+		for _, name := range []string{".restore-1", ".oneclaw-backup-1", ".restore-2"} {
 			changed := now
 			if name == ".restore-2" {
 				changed = now.Add(30 * time.Minute) // a command writes to it

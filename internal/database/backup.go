@@ -124,21 +124,6 @@ func writeTemp(dir, pattern string, fill func(*os.File) error) (name string, err
 	return f.Name(), nil
 }
 
-// writeFile writes a file that appears complete under its name or not at all. Only this user can
-// read it. It replaces an existing file only with force, and never the database.
-func (p Place) writeFile(file string, force bool, fill func(io.Writer) error) error {
-	if err := checkWritable(file, filepath.Join(p.Dir, Name), force); err != nil {
-		return err
-	}
-	removeAbandoned(filepath.Dir(file), exportPattern)
-	spooled, err := writeTemp(filepath.Dir(file), exportPattern, func(f *os.File) error { return fill(f) })
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(spooled) }()
-	return publish(spooled, file, force)
-}
-
 // checkWritable refuses to overwrite a file without force, and to write to a folder or the database.
 func checkWritable(file, database string, force bool) error {
 	info, err := os.Stat(file)

@@ -25,13 +25,12 @@ const Name = "oneclaw.db"
 const (
 	spoolPattern   = ".backup-*"
 	backupPattern  = ".oneclaw-backup-*" // beside the backup, and if it is sealed, beside the database, too
-	exportPattern  = ".oneclaw-export-*" // beside the export
 	restorePattern = ".restore-*"
 	secretPattern  = ".secret-*"
 )
 
 // abandonedPatterns are the names of the files that commands write in a data directory.
-var abandonedPatterns = []string{restorePattern, backupPattern, exportPattern}
+var abandonedPatterns = []string{restorePattern, backupPattern}
 
 const (
 	// abandonedAge is the age from which a file that a command writes counts as incomplete: it was

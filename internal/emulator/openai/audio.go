@@ -79,11 +79,7 @@ func (s *Server) handleTranscriptions(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.transcriptionCount++
-	hold := s.onTranscription
 	s.mu.Unlock()
-	if hold != nil {
-		hold()
-	}
 	body := map[string]any{"text": text, "usage": map[string]any{"type": "duration", "seconds": 1}}
 	s.check("transcription", body)
 	writeJSON(w, http.StatusOK, body)
@@ -94,13 +90,6 @@ func (s *Server) TranscriptionCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.transcriptionCount
-}
-
-// setOnTranscription sets a function that is called before the response to each transcription.
-func (s *Server) setOnTranscription(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.onTranscription = f
 }
 
 // transcribe checks a request and returns the words of its recording.

@@ -88,13 +88,6 @@ func (s *Script) Push(replies ...Reply) {
 	s.replies = append(s.replies, replies...)
 }
 
-// remaining returns the number of remaining replies.
-func (s *Script) remaining() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.replies)
-}
-
 // Reply removes the next reply from the script and returns it.
 func (s *Script) Reply(context.Context, Request) (Reply, error) {
 	s.mu.Lock()

@@ -77,9 +77,8 @@ type Server struct {
 	lastSeq int
 	// embeddedCount is the number of embedded texts.
 	embeddedCount int
-	// transcriptionCount is the number of transcribed recordings; onTranscription is called for each.
+	// transcriptionCount is the number of transcribed recordings.
 	transcriptionCount int
-	onTranscription    func()
 	// pictures are the accepted requests for pictures; onPicture is called for each.
 	pictures  []PictureRequest
 	onPicture func(PictureRequest) *Error
@@ -131,12 +130,6 @@ func (s *Server) Start(ctx context.Context, addr ...string) (string, error) {
 	}
 	return base + s.cfg.Profile.basePath(), nil
 }
-
-// suspend stops listening, as if the machine were off, until [Server.resume].
-func (s *Server) suspend() error { return s.life.Suspend() }
-
-// resume listens again after [Server.suspend].
-func (s *Server) resume(ctx context.Context) error { return s.life.Resume(ctx) }
 
 // Close ends every request and waits for all handlers.
 func (s *Server) Close() error { return s.life.Close(nil) }

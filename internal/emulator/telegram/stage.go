@@ -79,15 +79,3 @@ func (st *setup) changeTopic(chatID, topic int64, change func(*chat)) error {
 	change(c)
 	return nil
 }
-
-// setMember changes the status of a user in a group, without an update.
-func (st *setup) setMember(chatID, userID int64, status string) error {
-	st.world.mu.Lock()
-	defer st.world.mu.Unlock()
-	c, _, err := st.world.findChatAndUser(chatID, userID)
-	if err != nil {
-		return err
-	}
-	c.members[userID] = status
-	return nil
-}
