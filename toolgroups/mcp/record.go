@@ -34,12 +34,12 @@ const (
 // for an administrator.
 type record struct {
 	// Allowed has the tools as an administrator allowed them by adding the server or allowing its changes.
-	// For a server in the settings the first list counts as allowed. Tools that came later, and those of one that
-	// was added before its tools were known, are in it without permissions.
+	// For a server in the settings the first list counts as allowed.
 	Allowed toolList `json:"allowed"`
 	// Listed is what the server listed last, so that its tools are known while it is not connected.
 	Listed toolList `json:"listed,omitzero"`
-	// Line is the group's line in the prompt, as it was allowed. Empty means none yet.
+	// Line is the group's line in the prompt as it was allowed: for a server in the settings that of the first
+	// list, for one that was added in a chat what the administrator was shown. Empty means none yet.
 	Line string `json:"line,omitempty"`
 }
 
@@ -104,23 +104,17 @@ func byName(entries []entry) map[string]entry {
 	return m
 }
 
-// newRecord returns the record of a server whose list is allowed as it is.
-func (s *server) newRecord(l toolList) record {
-	r := record{Allowed: l, Listed: l, Line: s.ownLine(l)}
-	r.Allowed.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
-	return r
-}
-
 // withList returns the record after the server has sent a list. New tools have no permissions.
 func (r record) withList(s *server, l toolList) record {
-	switch {
-	case r.Allowed.Fingerprint == l.Fingerprint:
-	case s.cfg.addedInChat: // no administrator was shown the list, which may be that of anybody's account
-		r = record{Allowed: toolList{Fingerprint: l.Fingerprint}}
-	default:
-		return s.newRecord(l)
-	}
 	r.Listed = l
+	if r.Allowed.Fingerprint != l.Fingerprint {
+		l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
+		r.Allowed = l
+		if !s.cfg.addedInChat {
+			r.Line = s.ownLine(l)
+		}
+		return r
+	}
 	known := byName(r.Allowed.Tools)
 	r.Allowed.Tools = slices.Clone(r.Allowed.Tools)
 	for _, e := range l.Tools {
@@ -197,7 +191,9 @@ func limitSize(entries []entry) []entry {
 
 // ownChanges describes the changes of what the server says of itself.
 func (s *server) ownChanges(r record) (all []Change) {
-	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" {
+	// A line that no administrator has seen, of a server that anybody may have signed in to first, is not worth a notice.
+	unseen := r.Line == "" && s.isPersonal()
+	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" && !unseen {
 		all = append(all, Change{Description: "has another line in the prompt of every conversation", NewText: line})
 	}
 	if r.Listed.Title != r.Allowed.Title {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"google.golang.org/api/gmail/v1"
 	"google.golang.org/api/googleapi"
@@ -27,7 +26,7 @@ func Gmail() service.Group {
 			"gmailGetMessage":    service.NewOperation(gmail.NewService, gmailGetMessage),
 			"gmailSend":          service.NewOperation(gmail.NewService, gmailSend),
 			"gmailReply":         service.NewOperation(gmail.NewService, gmailReply).Described(service.NewOperation(gmail.NewService, describeReply)),
-			"gmailTrash":         service.AsksAmongOthers(service.NewOperation(gmail.NewService, gmailTrash), gmailArgs.isOfMany),
+			"gmailTrash":         service.NewOperation(gmail.NewService, gmailTrash),
 			"gmailUntrash":       service.NewOperation(gmail.NewService, gmailUntrash),
 			"gmailMarkRead":      service.NewOperation(gmail.NewService, gmailLabelOperation(nil, []string{"UNREAD"})),
 			"gmailMarkUnread":    service.NewOperation(gmail.NewService, gmailLabelOperation([]string{"UNREAD"}, nil)),
@@ -42,12 +41,12 @@ func Gmail() service.Group {
 			"gmailGetAttachment": service.NewOperation(gmail.NewService, gmailGetAttachment),
 			"gmailListThreads":   service.NewOperation(gmail.NewService, gmailListThreads),
 			"gmailGetThread":     service.NewOperation(gmail.NewService, gmailGetThread),
-			"gmailModifyLabels":  service.AsksAmongOthers(service.NewOperation(gmail.NewService, gmailModifyLabels), gmailArgs.discardsMany),
+			"gmailModifyLabels":  service.NewOperation(gmail.NewService, gmailModifyLabels),
 			"gmailDeleteLabel":   service.NewOperation(gmail.NewService, gmailDeleteLabel),
 			"gmailGetDraft":      service.NewOperation(gmail.NewService, gmailGetDraft),
 			"gmailDeleteDraft":   service.NewOperation(gmail.NewService, gmailDeleteDraft),
 			"gmailHistory":       service.NewOperation(gmail.NewService, gmailHistory),
-			"gmailBatchModify":   service.AsksAmongOthers(service.NewOperation(gmail.NewService, gmailBatchModify), gmailArgs.discardsMany),
+			"gmailBatchModify":   service.NewOperation(gmail.NewService, gmailBatchModify),
 		},
 		Resources: service.Resources{
 			"message_id": describesMessage(), "message_ids": describesMessage(),
@@ -93,16 +92,6 @@ type gmailArgs struct {
 // mayFetch reports whether a draft may name pictures: Gmail fetches them when its owner opens it, and their
 // addresses can carry data.
 func (in gmailArgs) mayFetch() bool { return in.HTML }
-
-// isOfMany reports whether a call may be about several mails.
-func (in gmailArgs) isOfMany() bool { return in.ThreadID != "" || len(gmailAllIDs(in)) > 1 }
-
-// discardsMany reports whether a call may put several mails where Gmail deletes them after 30 days.
-func (in gmailArgs) discardsMany() bool {
-	return in.isOfMany() && slices.ContainsFunc(gmailUniqueIDs(in.AddLabels), func(label string) bool {
-		return strings.EqualFold(label, "TRASH") || strings.EqualFold(label, "SPAM")
-	})
-}
 
 // gmailHit is a message in the result of a search.
 type gmailHit struct {

@@ -21,7 +21,7 @@ var systemLabels = []string{
 }
 
 func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	ids := gmailAllIDs(in)
+	ids := gmailUniqueIDs(append(slices.Clone(in.MessageIDs), in.MessageID))
 	switch len(ids) {
 	case 0:
 		return nil, service.Invalidf("give message_id or message_ids")
@@ -29,11 +29,6 @@ func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gma
 		return api.Users.Messages.Trash(me, ids[0]).Context(ctx).Do()
 	}
 	return gmailModifyAll(ctx, api, ids, []string{"TRASH"}, []string{"INBOX"})
-}
-
-// gmailAllIDs returns the mails that a call names.
-func gmailAllIDs(in gmailArgs) []string {
-	return gmailUniqueIDs(append(slices.Clone(in.MessageIDs), in.MessageID))
 }
 
 // gmailUniqueIDs drops empty and repeated ids.
