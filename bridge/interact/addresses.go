@@ -50,11 +50,15 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 	return asks, cost, ""
 }
 
-// holdsComposed reports whether the arguments of a call hold an address that would ask. A tool that outlives
-// its turn would keep it for later turns.
-func (g *Gate) holdsComposed(in *provenance.Input, call toolgroups.Call) bool {
+// keepsComposed reports whether a call would keep an address that would ask, for later turns or in a person's account,
+// where it would count as written down. A link of a mail may stand in an account.
+func (g *Gate) keepsComposed(in *provenance.Input, call toolgroups.Call, tool toolgroups.Tool) bool {
+	if !tool.Outlives && (!tool.Personal || tool.Effect == toolgroups.ReadOnly) {
+		return false
+	}
 	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
-		return !a.HostIn(g.cfg.Hosts) && in.Judge(a, agent.Spent{}).Asks
+		v := in.Judge(a, agent.Spent{})
+		return !a.HostIn(g.cfg.Hosts) && v.Asks && (tool.Outlives || !v.Mail)
 	})
 }
 
@@ -179,7 +183,7 @@ func (g *Gate) lastingAddress(j *queue.Run, asks *addressCall) *LastingApproval 
 	if asks.mail {
 		return g.newLasting(j, asks.call, tool, "links of mails that I read here", "mail")
 	}
-	if folder, ok := toolgroups.FolderOf(asks.address.String()); ok && len(provenance.AddressesOf(tool, string(asks.call.Arguments))) == 1 && tool.Effect == toolgroups.ReadOnly {
+	if folder, ok := asks.address.Folder(); ok && len(provenance.AddressesOf(tool, string(asks.call.Arguments))) == 1 && tool.Effect == toolgroups.ReadOnly {
 		return g.newLasting(j, asks.call, tool, "pages directly in "+wording.InlineCode(folder)+" (they may redirect elsewhere)", folder)
 	}
 	return g.newLasting(j, asks.call, tool, "", "")

@@ -160,18 +160,6 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	policy := g.policyFor(effective, tool, in)
 	asks, cost, refusal := g.judgeAddresses(j, in, effective, tool)
 	composed := asks != nil
-	switch {
-	case policy.Rule == Deny:
-		return deny("the settings of this bot do not let %s run here", tool.Name)
-	case refusal != "":
-		return deny("%s", refusal)
-	case policy.Rule != Allow:
-		asks = nil // the card shows the addresses
-	case asks == nil:
-		return agent.Decision{}, in.Spending.Charge(call.ID, func(agent.Spent) (agent.Spent, error) { return cost, nil })
-	case policy.ByName:
-		return agent.Decision{}, nil
-	}
 	asked := receipts.Approval{
 		Call: at.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), ShownHash: agent.Hash(tool.Name, string(shown)),
@@ -185,8 +173,19 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
 	})
-	if i >= 0 {
+	switch {
+	case policy.Rule == Deny:
+		return deny("the settings of this bot do not let %s run here", tool.Name)
+	case refusal != "":
+		return deny("%s", refusal)
+	case i >= 0: // what was asked is decided by the answer, also if it would not be asked any more
 		return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy, describe)
+	case policy.Rule != Allow:
+		asks = nil // the card shows the addresses
+	case asks == nil:
+		return agent.Decision{}, in.Spending.Charge(call.ID, func(agent.Spent) (agent.Spent, error) { return cost, nil })
+	case policy.ByName:
+		return agent.Decision{}, nil
 	}
 	lasting := g.lastingApproval(j, effective, tool, policy)
 	switch {
@@ -223,7 +222,7 @@ func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provena
 	case byName, policy.Rule == Deny:
 	case call.Role < tool.Role:
 		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
-	case policy.Rule == Allow && tool.Outlives && g.holdsComposed(in, call):
+	case policy.Rule == Allow && g.keepsComposed(in, call, tool):
 		policy.Rule = Ask
 	}
 	return policy

@@ -224,7 +224,9 @@ func addressIn(word string) (Address, bool) {
 	if !ok && strings.Contains(found, "://") {
 		a, ok = Address{unreadable: found}, true
 	}
-	a.rewritten = a.rewritten || hidden
+	// What others may take for a second address is certainly of no host.
+	second := strings.IndexFunc(found, func(r rune) bool { return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) })
+	a.rewritten = a.rewritten || hidden || second >= 0 && addressPattern.MatchString(found[second:])
 	return a, ok
 }
 
@@ -259,6 +261,15 @@ func (a Address) Hostname() string {
 // HostIn reports whether the host is one of a list, as [HostMatches] does, and certainly the one that is asked.
 func (a Address) HostIn(list []string) bool {
 	return !a.rewritten && a.user == "" && HostMatches(a.Hostname(), list)
+}
+
+// Folder returns the address of the folder of the page, as [toolgroups.FolderOf]; false if others may read the address
+// as one of another host.
+func (a Address) Folder() (string, bool) {
+	if a.rewritten || a.user != "" || a.unreadable != "" || strings.ContainsFunc(a.path, endsAnyAddress) {
+		return "", false
+	}
+	return toolgroups.FolderOf(a.String())
 }
 
 // site returns the domain under which others can register nothing, or the host if there is none.
@@ -419,6 +430,7 @@ func (a Address) choices(pages []Address) (tokens []string, marks int) {
 	if plain, err := url.PathUnescape(rest); err == nil {
 		rest = plain
 	}
+	marks += strings.Count(host, "-") + strings.Count(host, "_")
 	for run := range strings.FieldsFuncSeq(rest, func(r rune) bool { return !isNoToken(r) }) {
 		marks += len(run)
 		if strings.ContainsRune("/?&=#", rune(run[0])) {

@@ -134,6 +134,16 @@ func (in *Input) turnStart() int {
 	return 0
 }
 
+// reply returns the index of the newest reply, whose calls are judged.
+func (in *Input) reply() int {
+	for i, m := range slices.Backward(in.Messages) {
+		if m.Role == agent.RoleAssistant {
+			return i
+		}
+	}
+	return len(in.Messages)
+}
+
 // describe names the source of words in Markdown.
 func (in *Input) describe(w words) string {
 	switch m := w.message; {
@@ -217,8 +227,8 @@ const (
 	maxSameSiteLetters = 64
 )
 
-// maxOpened bounds the addresses that a turn opens by itself and that the person did not write: the choice and
-// the order of links that an author prepared spell out as much as there are of them.
+// maxOpened bounds the addresses that a turn opens by itself: the choice and the order of links that an author
+// prepared spell out as much as there are of them, and so do the ways in which one is opened.
 const maxOpened = 30
 
 // Judge judges an address that a call wants to fetch, in a turn that has spent something already.
@@ -231,8 +241,6 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	switch stands, mail := in.stands(a); {
 	case mail:
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
-	case stands && in.standsWithPeople(a, 0, true):
-		return Verdict{}
 	case !stands:
 		letters, ok := in.newLetters(a)
 		if !ok || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
@@ -241,7 +249,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 		cost.Composed, cost.Letters = 1, letters
 	}
 	if spent.Opened >= maxOpened {
-		return Verdict{Asks: true, Why: fmt.Sprintf("I have opened %d addresses of others for this message, and which of their links I choose can tell them something", maxOpened)}
+		return Verdict{Asks: true, Why: fmt.Sprintf("I have opened %d addresses for this message, and which of their links I choose can tell others something", maxOpened)}
 	}
 	return Verdict{Cost: cost}
 }
@@ -260,9 +268,10 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	}
 	for at := range in.Messages {
 		m := &in.Messages[at]
-		if m.Role == agent.RoleAssistant && !stands && slices.ContainsFunc(m.Calls, func(c agent.Call) bool { return in.wrote(a, c) }) {
+		if m.Role == agent.RoleAssistant && slices.ContainsFunc(m.Calls, func(c agent.Call) bool { return in.wrote(a, c) }) {
 			// What a tool says after the model has told it the address proves nothing: it may repeat it.
-			return in.standsWithPeople(a, at, false), false
+			people := in.standsWithPeople(a, at)
+			return mail || people, mail && !people
 		}
 		for _, call := range m.Calls {
 			tool, known := in.Tool(call.EffectiveTool())
@@ -309,12 +318,11 @@ func (in *Input) mayRepeat(w words, a Address, stored []toolgroups.Tool) bool {
 	})
 }
 
-// standsWithPeople reports whether a person wrote an address in a message from an index on, or quoted it if it
-// need not be the person's own.
-func (in *Input) standsWithPeople(a Address, from int, own bool) bool {
+// standsWithPeople reports whether a person wrote or quoted an address in a message from an index on.
+func (in *Input) standsWithPeople(a Address, from int) bool {
 	for at := from; at < len(in.Messages); at++ {
 		w, ok := in.words(at)
-		if ok && w.message.Role == agent.RoleUser && !w.computed && !(own && w.others) && slices.ContainsFunc(w.texts, a.standsIn) {
+		if ok && w.message.Role == agent.RoleUser && !w.computed && slices.ContainsFunc(w.texts, a.standsIn) {
 			return true
 		}
 	}
@@ -329,7 +337,7 @@ func (in *Input) standsWithPeople(a Address, from int, own bool) bool {
 func (in *Input) newLetters(a Address) (letters int, ok bool) {
 	site, pages := a.site(), []Address(nil)
 	var there, elsewhere, question strings.Builder
-	for at := range in.Messages {
+	for at := range in.Messages[:in.reply()] { // other calls of the reply may have run since
 		w, read := in.words(at)
 		if !read {
 			continue
@@ -350,7 +358,7 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 		elsewhere.WriteString(w.message.Recalled + "\n")
 	}
 	elsewhere.WriteString(in.Prompt)
-	if len(pages) == 0 || a.spelled != "" || a.rewritten || a.unreadable != "" {
+	if len(pages) == 0 || a.user != "" || a.spelled != "" || a.rewritten || a.unreadable != "" {
 		return 0, false
 	}
 	onSite, other, asked := tokenSet(there.String()), tokenSet(elsewhere.String()), tokenSet(question.String())

@@ -330,8 +330,8 @@ func TestManyLinksOfOthersAsk(t *testing.T) {
 	if free != 30 {
 		t.Errorf("%d links were opened without a question, want 30", free)
 	}
-	if got := c.asks(t, "https://own.example/"); got.Asks {
-		t.Errorf("the person's own address asks: %s", got.Why)
+	if got := c.asks(t, "https://own.example/"); !got.Asks {
+		t.Error("one of the person's, which may be opened in many ways, does not count")
 	}
 	if got := c.answer("Read.").user("and now?").asks(t, links[0]); got.Asks {
 		t.Errorf("the next turn asks: %s", got.Why)
@@ -376,6 +376,35 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
 			t.Errorf("%q vouches for %s", text, address)
 		}
+	}
+}
+
+// A link of a mail stays one when a tool repeats what the model told it.
+func TestAnEchoDoesNotTurnALinkOfAMailIntoAnother(t *testing.T) {
+	const link = "https://login.example/token/abc"
+	c := conversation{}.user("my mails?").call("mail", "{}", "Sign in: "+link)
+	for name, c := range map[string]conversation{
+		"a search": c.call("search", `{"query":"`+link+`"}`, `Found by Brave for "`+link+`":`),
+		"an echo":  c.call("echo", `{"text":"`+link+`"}`, link),
+	} {
+		if got := c.asks(t, link); !got.Asks {
+			t.Errorf("%s makes it free", name)
+		}
+	}
+}
+
+// What a call asked about stays a question, whatever the other calls of its reply have read since.
+func TestWhatAskedStillAsksAfterTheOtherCallsOfItsReply(t *testing.T) {
+	const asked = "https://evil.example/harp"
+	both := agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{
+		{ID: "a", Name: "webfetch", Arguments: `{"url":"https://evil.example/start"}`}, {ID: "b", Name: "webfetch", Arguments: `{"url":"` + asked + `"}`},
+	}}
+	c := conversation{}.user("look").call("search", `{"query":"x"}`, "See https://evil.example/start").append(both)
+	address, _ := provenance.Parse(asked)
+	before := c.input().Judge(address, agent.Spent{})
+	after := c.append(agent.Message{Role: agent.RoleTool, CallID: "a", Tool: "webfetch", Status: agent.StatusOK, Text: "harp"}).input().Judge(address, agent.Spent{})
+	if before.Asks != after.Asks {
+		t.Errorf("before the page was read it asks: %v, after: %v", before.Asks, after.Asks)
 	}
 }
 

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/wording"
@@ -88,8 +90,13 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 func holdsOthers(files []chats.Attachment, quotes []conversation.Quote) bool {
 	return slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }) ||
 		slices.ContainsFunc(quotes, func(q conversation.Quote) bool {
-			return !q.FromBot || len(q.Files) > 0 || !q.Known
+			return !q.FromBot || len(q.Files) > 0 || !q.Known && !isHarmless(q.Text)
 		})
+}
+
+// isHarmless reports whether a text is too short to instruct a model, such as a reminder, and names no host.
+func isHarmless(text string) bool {
+	return utf8.RuneCountInString(strings.Join(strings.Fields(text), "")) < leastLetters && len(provenance.Hosts(text)) == 0
 }
 
 // addOverheard adds the ambient messages of a group since the message with the id after to a question.
@@ -100,6 +107,9 @@ func (t *Runner) addOverheard(ctx context.Context, j *queue.Run, h *conversation
 	for i, q := range heard {
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
 		message.QuotesBot = message.QuotesBot || q.FromBot
+	}
+	if len(heard) > 0 && message.Origin != toolgroups.OriginComputed {
+		message.Origin = agent.OriginQuoted // also when they are gone
 	}
 	message.Overheard = conversation.PrependQuotes(list, quotedTokens, message.Quoted, message.Text != "")
 }
@@ -246,11 +256,11 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 	return all
 }
 
-// isKnown reports whether one of the texts in said, reduced to letters, contains a text, or is it if the text is
-// short. Other characters are ignored, because the platform returns texts without markup.
+// isKnown reports whether one of the texts in said, reduced to letters, contains a text. Other
+// characters are ignored, because the platform returns texts without markup.
 func isKnown(said []string, text string) bool {
 	wanted, _ := wording.SplitAt(letters(text), comparedLetters)
-	return slices.ContainsFunc(said, func(s string) bool { return s == wanted || len(wanted) >= leastLetters && strings.Contains(s, wanted) })
+	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
 }
 
 func letters(text string) string {

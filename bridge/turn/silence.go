@@ -94,7 +94,7 @@ func (t *Runner) isNamed(task *receipts.Task, tool toolgroups.Tool, call agent.C
 	if slices.Contains(task.Uses, tool.Name) || group != "" && slices.Contains(task.Uses, group) {
 		return true
 	}
-	if tool.Effect != toolgroups.ReadOnly {
+	if tool.Effect != toolgroups.ReadOnly || tool.External {
 		return false
 	}
 	addresses := provenance.AddressesOf(tool, call.EffectiveArguments())
