@@ -104,7 +104,7 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 	}
 	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
 	key := "silent/" + to.String() + "/" + day
-	for n := 2; ; n++ {
+	for n := 2; n < maxSilentCards; n++ {
 		token, err := a.cards.PostAnywhere(ctx, key, to, card)
 		if err != nil {
 			return err
@@ -135,7 +135,12 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 		}
 		return a.cards.Update(ctx, token, interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)})
 	}
+	return nil
 }
+
+// maxSilentCards bounds the cards that a chat gets on a day about silent runs: one is full with 15 schedules, or was
+// closed.
+const maxSilentCards = 12
 
 func silentText(l announcedLine) string {
 	return fmt.Sprintf("%s has had nothing to tell today, %s.", wording.Quote(l.Title, maxTitle), wording.Plural(l.Runs, "run", "runs"))

@@ -281,13 +281,25 @@ func (a Address) site() string {
 	return site
 }
 
-// standsIn reports whether a text holds the address as a whole. The scheme may differ or be missing, as in
-// the words of people, and so may a slash at the end.
+// standsIn reports whether a text of somebody holds the address as a whole, and nothing of what may be of others. The
+// scheme may differ or be missing, as in the words of people, and so may a slash at the end.
 func (a Address) standsIn(text string) bool {
+	if whole, ok := Parse(text); ok && whole == a && !strings.ContainsAny(text, " \t\r\n") {
+		text += " "
+		return a.standsAs(text, a.spellings())
+	}
+	return a.standsAs(text, a.rests())
+}
+
+// standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
+func (a Address) standsInOwn(text string) bool { return a.standsAs(text, a.spellings()) }
+
+// standsAs reports whether a text holds the host with one of the rests behind it.
+func (a Address) standsAs(text string, rests []string) bool {
 	if a.user != "" || a.rewritten || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
-	low, rests := lower(text), a.rests()
+	low := lower(text)
 	for from := 0; ; {
 		i := strings.Index(low[from:], a.host)
 		if i < 0 {

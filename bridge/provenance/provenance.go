@@ -36,6 +36,14 @@ type words struct {
 	at       int
 }
 
+// holds reports whether an address stands in the words.
+func (w words) holds(a Address) bool {
+	if w.message.Role == agent.RoleUser && !w.others {
+		return slices.ContainsFunc(w.texts, a.standsInOwn)
+	}
+	return slices.ContainsFunc(w.texts, a.standsIn)
+}
+
 // words returns the texts of a message; false if the model or the program wrote it.
 func (in *Input) words(at int) (w words, ok bool) {
 	m := &in.Messages[at]
@@ -260,11 +268,9 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	if a.standsIn(in.Prompt) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
 		return true, false
 	}
-	// stored are the tools by which the model may have put texts of its own where tools read them; of those that are
-	// unknown, as are those of a summary, they have no name.
-	var stored []toolgroups.Tool
+	var stored []storing
 	if in.Incomplete {
-		stored = append(stored, toolgroups.Tool{})
+		stored = append(stored, storing{})
 	}
 	for at := range in.Messages {
 		m := &in.Messages[at]
@@ -276,14 +282,14 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		for _, call := range m.Calls {
 			tool, known := in.Tool(call.EffectiveTool())
 			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.Outlives {
-				stored = append(stored, tool)
+				stored = append(stored, storing{at, call.ID, tool})
 			}
 		}
 		if m.Role == agent.RoleSummary {
-			stored = append(stored, toolgroups.Tool{})
+			stored = append(stored, storing{})
 		}
 		w, ok := in.words(at)
-		if !ok || w.computed || !slices.ContainsFunc(w.texts, a.standsIn) || in.mayRepeat(w, a, stored) {
+		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) {
 			continue
 		}
 		if !w.mail {
@@ -294,27 +300,48 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	return stands, mail
 }
 
+// storing is a call by which the model may have put texts of its own where a tool reads them. Its tool has no name
+// if it is unknown, as are the calls that a summary stands for.
+type storing struct {
+	at   int
+	id   string
+	tool toolgroups.Tool
+}
+
 // wrote reports whether a call spells an address in its arguments, other than as a part of one of its host that it
 // fetches.
 func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	tool, _ := in.Tool(call.EffectiveTool())
 	eachString(call.EffectiveArguments(), func(text string) {
 		fetched, ok := complete(text)
-		wrote = wrote || ok && fetched == a || !(ok && tool.Fetches && fetched.host == a.host) && a.occursIn(text)
+		switch ok = ok && tool.Fetches; {
+		case ok && fetched.host != a.host:
+			text = fetched.path + fetched.query + fetched.fragment
+			fallthrough
+		case !ok:
+			wrote = wrote || a.occursIn(text)
+		default:
+			wrote = wrote || fetched == a
+		}
 	})
 	return wrote
 }
 
-// mayRepeat reports whether the result of a tool may hold what calls, its own too, have stored at its service: in
-// pieces, an address stands in no call.
-func (in *Input) mayRepeat(w words, a Address, stored []toolgroups.Tool) bool {
+// mayRepeat reports whether the result of a tool may hold what calls have stored at its service, its own too unless the
+// tool is external and a person has seen its arguments: in pieces, an address stands in no call.
+func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	tool, known := in.Tool(w.message.Tool)
 	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
 		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
 		return false
 	}
-	return slices.ContainsFunc(stored, func(s toolgroups.Tool) bool {
-		return !known || s.Name == "" || s.Group == tool.Group || s.Personal && tool.Personal
+	reply := w.at
+	for reply > 0 && in.Messages[reply].Role != agent.RoleAssistant {
+		reply--
+	}
+	return slices.ContainsFunc(stored, func(s storing) bool {
+		own := s.at == reply && s.id == w.message.CallID && s.tool.External
+		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
 	})
 }
 
@@ -322,7 +349,7 @@ func (in *Input) mayRepeat(w words, a Address, stored []toolgroups.Tool) bool {
 func (in *Input) standsWithPeople(a Address, from int) bool {
 	for at := from; at < len(in.Messages); at++ {
 		w, ok := in.words(at)
-		if ok && w.message.Role == agent.RoleUser && !w.computed && slices.ContainsFunc(w.texts, a.standsIn) {
+		if ok && w.message.Role == agent.RoleUser && !w.computed && w.holds(a) {
 			return true
 		}
 	}

@@ -408,6 +408,28 @@ func TestWhatAskedStillAsksAfterTheOtherCallsOfItsReply(t *testing.T) {
 	}
 }
 
+// In a text that is one person's, or that is nothing but an address, a comma is a part of it.
+func TestAddressesWithCommasStandWhereNobodyElseIs(t *testing.T) {
+	const address = "https://maps.example/@52.5,13.4,15z"
+	if got := read.user("look at " + address).asks(t, address); got.Asks {
+		t.Errorf("the person's own asks: %s", got.Why)
+	}
+	if got := read.call("search", `{}`, address).asks(t, address); got.Asks {
+		t.Errorf("a text that is the address asks: %s", got.Why)
+	}
+	if got := read.call("search", `{}`, "see "+address).asks(t, address); !got.Asks {
+		t.Error("a text of several vouches for it")
+	}
+}
+
+// That a name ends in another one says nothing of whose words it is.
+func TestAFetchedAddressOfAnotherHostIsNotTheOneThatEndsItsName(t *testing.T) {
+	c := read.call("search", `{}`, "https://news.netflix.example/a").call("webfetch", `{"url":"https://news.netflix.example/a"}`, "See https://x.example/ now")
+	if got := c.asks(t, "https://x.example/"); got.Asks {
+		t.Errorf("asks: %s", got.Why)
+	}
+}
+
 func TestHostsOfInstructions(t *testing.T) {
 	for text, want := range map[string][]string{
 		"Tell me what broke; the log is at https://ci.example/builds.": {"ci.example"},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 // hostPattern finds where the host of an address is written: behind its scheme, with as many slashes as browsers
 // take; behind an @; or ahead of a path, for servers that complete it. In a language without blanks it may take some
 // of the text around for a host, as a server could.
-var hostPattern = regexp.MustCompile(`(?i)(?:https?:[/\\]*|:(?:\\?/){2})[^/?#\\"'<>\x60]+` +
+var hostPattern = regexp.MustCompile(`(?i)(?:https?:[/\\]*|:(?:\\?/){2})[^/?#\\"'<>\x60，；：！？（）「」【】《》、]+` +
 	`|@[^/?#\\"'<>\x60]*[.。．｡][\pL\pN-]+` +
 	`|(?:^|["'<>\x60(){}\[\]=,;:])(?://)?[^/?#\\"'<>\x60(){}\[\]=,;]*[.。．｡](?:[a-z]+(?::[0-9]+)?\?|[\pL\pN-]+(?::[0-9]+)?/)`)
 
@@ -39,10 +41,24 @@ func revealHidden(text string) string {
 		writeBlank(&out, text[:blank])
 		text = text[blank:]
 		word := prefixLength(text, func(r rune) bool { return !isBlank(r) })
-		writeWord(&out, hostPattern.ReplaceAllStringFunc(text[:word], RevealHost))
+		writeWord(&out, hostPattern.ReplaceAllStringFunc(text[:word], revealAddress))
 		text = text[word:]
 	}
 	return out.String()
+}
+
+// asciiDomain matches a host that ends in a domain of Latin letters.
+var asciiDomain = regexp.MustCompile(`(?i)[.。．｡](?:[a-z]{2,}|xn--[a-z0-9-]+)$`)
+
+// revealAddress spells the host out that [hostPattern] has found, unless it has no scheme and ends in nothing that is
+// a domain: then it is a sentence of a language without blanks.
+func revealAddress(found string) string {
+	host, _, _ := strings.Cut(strings.TrimLeft(strings.TrimRight(found, "/?"), "\"'<>(){}[]=,;:"), ":")
+	_, known := publicsuffix.PublicSuffix(strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(strings.ToLower(host)))
+	if known || asciiDomain.MatchString(host) || strings.Contains(found, "//") || strings.HasPrefix(strings.ToLower(found), "http") {
+		return RevealHost(found)
+	}
+	return found
 }
 
 // RevealHost spells the characters of a host out that are not ASCII. Many look like letters or slashes of another

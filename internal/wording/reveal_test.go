@@ -45,7 +45,7 @@ func TestHostsThatLookLikeOthersAreSpelledOut(t *testing.T) {
 func TestOrdinaryTextStaysInItsLanguage(t *testing.T) {
 	for _, text := range []string{
 		"https://de.wikipedia.org/wiki/München?ort=Köln#Größe", "Grüße an @jürgen und Jürgen.", "/home/jürgen/über.uns/größe.txt", "今天天气很好。你呢?",
-		"naïve café – 3½ km; Übung: https://example.com/ (schön)", "נִקּוּד, tiếng Việt, ภาษาไทยน้ำ, ❤️",
+		"会议改到周五。请带上合同/发票", "请看https://example.com，谢谢", "Größe:1.5/Stück, @jürgen.müller", "Смотри:п.1/2", "naïve café – 3½ km; Übung: https://example.com/ (schön)", "נִקּוּד, tiếng Việt, ภาษาไทยน้ำ, ❤️",
 	} {
 		if shown := wording.Fence(text); shown != "```\n"+text+"\n```" {
 			t.Errorf("%q is shown as %q", text, shown)

@@ -109,10 +109,10 @@ func (r record) withList(s *server, l toolList) record {
 	r.Listed = l
 	if r.Allowed.Fingerprint != l.Fingerprint {
 		l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
-		r.Allowed = l
 		if !s.cfg.addedInChat {
 			r.Line = s.ownLine(l)
 		}
+		r.Allowed = l
 		return r
 	}
 	known := byName(r.Allowed.Tools)

@@ -66,7 +66,7 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 		}
 		for _, id := range ids {
 			if text, ok := id.(string); ok && strings.TrimSpace(text) != "" {
-				references = append(references, reference{name, text})
+				references = append(references, reference{name, strings.TrimSpace(text)})
 			}
 		}
 	}
@@ -86,7 +86,11 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 				return "", err
 			}
 			text = "cannot be read: " + Quoted(err.Error())
-			if fault, ok := errors.AsType[*toolgroups.Error](err); ok && fault.Code == toolgroups.CodeDenied {
+			fault, ok := errors.AsType[*toolgroups.Error](err)
+			if ok && slices.Contains([]string{CodeRateLimited, CodeUnavailable, toolgroups.CodeTimeout}, fault.Code) {
+				return "", err // what may be read a moment later
+			}
+			if ok && fault.Code == toolgroups.CodeDenied {
 				text = "cannot be read with the permissions that were granted" // the error names those of the tool
 			}
 		}
