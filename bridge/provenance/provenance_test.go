@@ -411,7 +411,7 @@ func TestWhatAskedStillAsksAfterTheOtherCallsOfItsReply(t *testing.T) {
 // In a text that is one person's, or that is nothing but an address, a comma is a part of it.
 func TestAddressesWithCommasStandWhereNobodyElseIs(t *testing.T) {
 	const address = "https://maps.example/@52.5,13.4,15z"
-	if got := read.user("look at " + address).asks(t, address); got.Asks {
+	if got := read.user("look at "+address).asks(t, address); got.Asks {
 		t.Errorf("the person's own asks: %s", got.Why)
 	}
 	if got := read.call("search", `{}`, address).asks(t, address); got.Asks {
