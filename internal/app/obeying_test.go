@@ -205,8 +205,8 @@ func (p *shownTexts) await(t *testing.T, n int) map[string]string {
 }
 
 // Text of any source that a model reads, and obeys, makes no tool of the catalogue act beyond its rule: what
-// administers, reaches others, writes where they may read or outlives the turn asks; what fetches asks about the address that the model
-// composed; and what somebody outside began reaches nothing that its owner keeps. The rule follows from what
+// administers, reaches others, writes where they may read or outlives the turn asks; what fetches, or puts into an account, asks about the address
+// that the model composed; and what somebody outside began reaches nothing that its owner keeps. The rule follows from what
 // a tool declares, so that this judges a new tool as well.
 func TestAModelThatObeysWhateverItReadsActsByTheRulesAlone(t *testing.T) {
 	c := newCatalogue(t)
@@ -320,7 +320,8 @@ func wants(t *testing.T, tool toolgroups.Tool, others, address bool) bool {
 	if tool.NeedsApproval != nil {
 		consequential = tool.Effect != toolgroups.ReadOnly && tool.NeedsApproval(toolgroups.Call{Arguments: json.RawMessage(raw), Scope: toolgroups.Scope{HoldsOthers: others}})
 	}
-	return consequential || tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly || others && (tool.Outlives || tool.Shares) || others && tool.Fetches && address
+	return consequential || tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly || others && (tool.Outlives || tool.Shares) || others && tool.Fetches && address ||
+		others && tool.Personal && tool.Effect != toolgroups.ReadOnly && strings.Contains(raw, "://")
 }
 
 // addressLike are names of parameters that hold an address.
