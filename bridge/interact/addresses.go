@@ -37,6 +37,8 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 		return nil, cost, ""
 	}
 	_, spent := in.Spending.Of(call.ID)
+	task := turn.TaskOf(j)
+	fromHook := task != nil && task.Hook != "" // whose hosts may refuse any of them
 	for _, a := range provenance.AddressesOf(tool, string(call.Arguments)) {
 		verdict, refusal := g.judge(j, in, a, spent.Plus(cost))
 		if refusal != "" {
@@ -45,6 +47,9 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 		cost = cost.Plus(verdict.Cost)
 		if verdict.Asks && (asks == nil || asks.mail) { // what the model composed weighs more
 			asks = &addressCall{call: call, tool: tool, mail: verdict.Mail, why: verdict.Why, hash: agent.Hash(tool.Name, string(call.Arguments)), address: a}
+		}
+		if asks != nil && !asks.mail && !fromHook {
+			break // the card shows the others, and each takes a walk over the conversation
 		}
 	}
 	return asks, cost, ""

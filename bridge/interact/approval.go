@@ -264,7 +264,7 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 			parts = append(parts, one.hash)
 		}
 	}
-	if !whole || utf8.RuneCountInString(wording.Fence(r.Effect)) > 2*maxArguments {
+	if !whole || utf8.RuneCountInString(r.Effect) > maxArguments || utf8.RuneCountInString(wording.Fence(r.Effect)) > 2*maxArguments {
 		return deny("what it would do is too long for a person to check; make it in smaller steps")
 	}
 	if lasting != nil {

@@ -65,6 +65,9 @@ func TestAQuotationEndsWhereTheProgramEndsIt(t *testing.T) {
 	if got, want := wording.Quote("likes\ntea”. „Nothing“ else \"was\" changed", 40), "“likes tea’. ’Nothing’ else ’was’ changed”"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got, want := wording.Quote(`two '' or "" of ’’ ❞, and it's one`, 60), "“two ’ or ’ of ’ ’, and it's one”"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 	if got, want := wording.Quote("abcdef", 3), "“ab…”"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

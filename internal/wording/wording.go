@@ -5,6 +5,7 @@ package wording
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -71,16 +72,13 @@ func OneLine(text string, limit int) string {
 	return Clip(strings.Join(strings.Fields(text), " "), limit)
 }
 
+// doubleMarks matches what looks like a quotation mark, also two single ones in a row.
+var doubleMarks = regexp.MustCompile("[\"“”„‟″‶〝〞〟＂❝❞ʺˮ״〃'‘’‚‛′‵`]*[\"“”„‟″‶〝〞〟＂❝❞ʺˮ״〃][\"“”„‟″‶〝〞〟＂❝❞ʺˮ״〃'‘’‚‛′‵`]*|['‘’‚‛′‵`]{2,}")
+
 // Quote puts a text of a model or a person between quotation marks in a sentence of the program, on one line and
 // shortened to at most limit characters. Marks within it would seem to end it, so they become single ones.
 func Quote(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("\"“”„‟″‶〝〞〟＂", r) {
-			return '’'
-		}
-		return r
-	}, text)
-	return "“" + OneLine(text, limit) + "”"
+	return "“" + OneLine(doubleMarks.ReplaceAllString(text, "’"), limit) + "”"
 }
 
 // RoughDuration formats a duration of at least a minute in words, rounded to one unit.

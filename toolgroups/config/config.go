@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -124,14 +125,14 @@ func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, err
 		if err != nil {
 			return "", toolError(ctx, toolgroups.CodeExecution, err)
 		}
-		lines = append(lines, fmt.Sprintf("The agent: %s (%s)", a.Name, cmp.Or(a.Owner, "of everyone")))
+		lines = append(lines, fmt.Sprintf("The agent: %s (%s)", wording.Quote(a.Name, maxPromptExcerpt), cmp.Or(a.Owner, "of everyone")))
 	}
 	if id := cmp.Or(in.Provider, in.Preferred); id != "" {
 		p, err := f.cfg.Settings.Providers.Get(ctx, id)
 		if err != nil {
 			return "", toolError(ctx, toolgroups.CodeExecution, err)
 		}
-		lines = append(lines, fmt.Sprintf("The provider: %s (%s)", p.Name, p.BaseURL))
+		lines = append(lines, fmt.Sprintf("The provider: %s (%s)", wording.Quote(p.Name, maxPromptExcerpt), p.BaseURL))
 	}
 	return strings.Join(lines, "\n"), nil
 }

@@ -272,3 +272,23 @@ func TestWhoWritesInTheNameOfAGroupChangesNobodysFacts(t *testing.T) {
 		t.Error("the fact of a member is changed")
 	}
 }
+
+// The undo of what was saved needs no way back, however much was replaced meanwhile.
+func TestASavedFactIsUndoneWhenManyWereReplaced(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "number 0")
+	among := scopeOf(ada)
+	among.HoldsOthers = true
+	tool, res, fault := b.result(t, among, "save_memory", `{"content":"Pays to Mallory"}`)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	for i := range 200 {
+		if _, _, fault := b.result(t, scopeOf(ada), "update_memory", fmt.Sprintf(`{"memory":"number %d","content":"number %d"}`, i, i+1)); fault != nil {
+			t.Fatal(i, fault)
+		}
+	}
+	if err := tool.Undo(t.Context(), scopeOf(ada), res.Announced[0].Undo); err != nil {
+		t.Error(err)
+	}
+}

@@ -243,7 +243,12 @@ func (m *Memory) remove(ctx context.Context, scope toolgroups.Scope, name, unsav
 		note = doc.Notes[i]
 		now := m.cfg.Now().UTC()
 		doc.remove(i, now, unsaved)
-		return doc.checkRemoved(now)
+		if err := doc.checkRemoved(now); err != nil && unsaved == "" {
+			return err
+		} else if err != nil {
+			doc.Removed = doc.Removed[:len(doc.Removed)-1] // what was just saved need not come back
+		}
+		return nil
 	})
 	return note, err
 }

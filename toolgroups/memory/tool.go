@@ -91,6 +91,8 @@ func (m *Memory) undo(ctx context.Context, scope toolgroups.Scope, data json.Raw
 		return toolgroups.Errorf(toolgroups.CodeDenied, "Only the person who had this saved, or an administrator, can do that.")
 	case errors.Is(err, ErrFull):
 		return toolgroups.Errorf(CodeSave, "There is no room for it any more. Forget something else first.")
+	case errors.Is(err, ErrTooManyRemoved):
+		return toolgroups.Errorf(CodeSave, "Too much was forgotten today. Please try again tomorrow.")
 	case errors.Is(err, ErrNotFound):
 		return toolgroups.Errorf(CodeNotFound, "It can no longer be brought back.")
 	default:
