@@ -62,8 +62,11 @@ func (g *Gate) keepsComposed(in *provenance.Input, call toolgroups.Call, tool to
 		return false
 	}
 	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
+		if a.HostIn(g.cfg.Hosts) {
+			return false
+		}
 		v := in.Judge(a, agent.Spent{})
-		return !a.HostIn(g.cfg.Hosts) && v.Asks && (tool.Outlives || !v.Mail)
+		return v.Asks && (tool.Outlives || !v.Mail)
 	})
 }
 

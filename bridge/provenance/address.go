@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -122,7 +123,7 @@ func complete(text string) (Address, bool) {
 		return Address{}, false // which names of files look like
 	}
 	host := text[strings.LastIndex(text[:end], "@")+1 : end]
-	host, _, _ = strings.Cut(strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(host), ":")
+	host, _, _ = strings.Cut(wording.PlainDots(host), ":")
 	if strings.ContainsFunc(host, unicode.IsSpace) || !strings.Contains(host, ".") || net.ParseIP(host) == nil && !isPublicName(host) {
 		return Address{}, false
 	}
@@ -284,9 +285,10 @@ func (a Address) site() string {
 // standsIn reports whether a text of somebody holds the address as a whole, and nothing of what may be of others. The
 // scheme may differ or be missing, as in the words of people, and so may a slash at the end.
 func (a Address) standsIn(text string) bool {
-	if whole, ok := Parse(text); ok && whole == a && !strings.ContainsAny(text, " \t\r\n") {
-		text += " "
-		return a.standsAs(text, a.spellings())
+	if !strings.ContainsAny(text, " \t\r\n") {
+		if whole, ok := Parse(text); ok && whole == a {
+			return a.standsAs(text, a.spellings())
+		}
 	}
 	return a.standsAs(text, a.rests())
 }
@@ -324,9 +326,12 @@ func (a Address) standsAs(text string, rests []string) bool {
 // rests returns what may follow the host where the address stands in a text of somebody.
 func (a Address) rests() []string {
 	return slices.DeleteFunc(a.spellings(), func(rest string) bool {
-		return strings.ContainsFunc(strings.NewReplacer("&amp;", "&", `\u0026`, "&").Replace(rest), endsAnyAddress)
+		return strings.ContainsFunc(plainAnd.Replace(rest), endsAnyAddress)
 	})
 }
+
+// plainAnd undoes the escapes of & that a spelling may have.
+var plainAnd = strings.NewReplacer("&amp;", "&", `\u0026`, "&")
 
 // spellings returns the ways in which what follows the host can be written.
 func (a Address) spellings() []string {
@@ -373,12 +378,7 @@ func (a Address) occursIn(text string) bool {
 
 // unspaced returns a text in lower-case letters, without blanks and invisible characters.
 func unspaced(text string) string {
-	return lower(strings.ReplaceAll(strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Cf) {
-			return -1
-		}
-		return r
-	}, text), `\/`, "/"))
+	return lower(strings.ReplaceAll(strings.Map(dropInvisible, strings.Join(strings.Fields(text), "")), `\/`, "/"))
 }
 
 // lower returns a text with lower-case ASCII letters, of the same length.

@@ -142,14 +142,11 @@ func (in *Input) turnStart() int {
 	return 0
 }
 
-// reply returns the index of the newest reply, whose calls are judged.
-func (in *Input) reply() int {
-	for i, m := range slices.Backward(in.Messages) {
-		if m.Role == agent.RoleAssistant {
-			return i
-		}
+// replyBefore returns the index of the newest reply in front of a message, -1 if there is none.
+func (in *Input) replyBefore(at int) int {
+	for at--; at >= 0 && in.Messages[at].Role != agent.RoleAssistant; at-- {
 	}
-	return len(in.Messages)
+	return at
 }
 
 // describe names the source of words in Markdown.
@@ -314,31 +311,27 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	tool, _ := in.Tool(call.EffectiveTool())
 	eachString(call.EffectiveArguments(), func(text string) {
 		fetched, ok := complete(text)
-		switch ok = ok && tool.Fetches; {
-		case ok && fetched.host != a.host:
-			text = fetched.path + fetched.query + fetched.fragment
-			fallthrough
-		case !ok:
+		switch {
+		case !ok || !tool.Fetches:
 			wrote = wrote || a.occursIn(text)
-		default:
+		case fetched.host == a.host:
 			wrote = wrote || fetched == a
+		default:
+			wrote = wrote || a.occursIn(fetched.path+fetched.query+fetched.fragment)
 		}
 	})
 	return wrote
 }
 
 // mayRepeat reports whether the result of a tool may hold what calls have stored at its service, its own too unless the
-// tool is external and a person has seen its arguments: in pieces, an address stands in no call.
+// tool is external, whose calls that store something ask: in pieces, an address stands in no call.
 func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	tool, known := in.Tool(w.message.Tool)
 	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
 		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
 		return false
 	}
-	reply := w.at
-	for reply > 0 && in.Messages[reply].Role != agent.RoleAssistant {
-		reply--
-	}
+	reply := in.replyBefore(w.at)
 	return slices.ContainsFunc(stored, func(s storing) bool {
 		own := s.at == reply && s.id == w.message.CallID && s.tool.External
 		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
@@ -364,7 +357,7 @@ func (in *Input) standsWithPeople(a Address, from int) bool {
 func (in *Input) newLetters(a Address) (letters int, ok bool) {
 	site, pages := a.site(), []Address(nil)
 	var there, elsewhere, question strings.Builder
-	for at := range in.Messages[:in.reply()] { // other calls of the reply may have run since
+	for at := range max(in.replyBefore(len(in.Messages)), 0) { // other calls of the reply may have run since
 		w, read := in.words(at)
 		if !read {
 			continue

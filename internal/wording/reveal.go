@@ -54,12 +54,18 @@ var asciiDomain = regexp.MustCompile(`(?i)[.。．｡](?:[a-z]{2,}|xn--[a-z0-9-]
 // a domain: then it is a sentence of a language without blanks.
 func revealAddress(found string) string {
 	host, _, _ := strings.Cut(strings.TrimLeft(strings.TrimRight(found, "/?"), "\"'<>(){}[]=,;:"), ":")
-	_, known := publicsuffix.PublicSuffix(strings.NewReplacer("。", ".", "．", ".", "｡", ".").Replace(strings.ToLower(host)))
+	_, known := publicsuffix.PublicSuffix(PlainDots(strings.ToLower(host)))
 	if known || asciiDomain.MatchString(host) || strings.Contains(found, "//") || strings.HasPrefix(strings.ToLower(found), "http") {
 		return RevealHost(found)
 	}
 	return found
 }
+
+var dots = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
+
+// PlainDots returns a host with the dots that names of hosts in other scripts may have (RFC 3490) replaced by plain
+// ones.
+func PlainDots(host string) string { return dots.Replace(host) }
 
 // RevealHost spells the characters of a host out that are not ASCII. Many look like letters or slashes of another
 // host, and which one is asked shows in none of them.

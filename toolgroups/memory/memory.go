@@ -243,12 +243,12 @@ func (m *Memory) remove(ctx context.Context, scope toolgroups.Scope, name, unsav
 		note = doc.Notes[i]
 		now := m.cfg.Now().UTC()
 		doc.remove(i, now, unsaved)
-		if err := doc.checkRemoved(now); err != nil && unsaved == "" {
-			return err
-		} else if err != nil {
+		err = doc.checkRemoved(now)
+		if err != nil && unsaved != "" {
 			doc.Removed = doc.Removed[:len(doc.Removed)-1] // what was just saved need not come back
+			return nil
 		}
-		return nil
+		return err
 	})
 	return note, err
 }
