@@ -6,13 +6,14 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/publicsuffix"
 
-	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -41,16 +42,15 @@ var specialScheme = regexp.MustCompile(`^(?i:(https?)):[/\\]*`)
 func asBrowsersRead(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
 	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
-	begin := specialScheme.FindStringSubmatch(text)
-	if begin == nil {
-		return text
+	scheme, rest := "", text
+	if begin := specialScheme.FindStringSubmatch(text); begin != nil {
+		scheme, rest = strings.ToLower(begin[1])+"://", text[len(begin[0]):]
 	}
-	rest := text[len(begin[0]):]
 	end := len(rest)
 	if i := strings.IndexAny(rest, "?#"); i >= 0 {
 		end = i
 	}
-	return strings.ToLower(begin[1]) + "://" + strings.ReplaceAll(rest[:end], `\`, "/") + rest[end:]
+	return scheme + strings.ReplaceAll(rest[:end], `\`, "/") + rest[end:]
 }
 
 // Parse returns the address in a text that holds nothing else; false if it is no http address.
@@ -97,11 +97,9 @@ func Parse(text string) (Address, bool) {
 	return a, true
 }
 
-// withoutScheme matches an address without its scheme, such as example.com/page.
-const withoutScheme = `(?:[\pL\pN\pM_-]+\.)+(?:\pL{2,}|[0-9]+)(?::[0-9]+)?[/?]`
-
-// addressPattern finds an address within a text without blanks, with all that follows.
-var addressPattern = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://|(?:[^\s/@]+@)?` + withoutScheme + `)\S*`)
+// addressPattern finds where an address may begin within a text without blanks: a scheme, or what may be a host in
+// front of a path, such as example.com/page.
+var addressPattern = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://|https?:[/\\]|(?:[^\s/@]+@)?([\pL\pN\pM_-]*[.。．｡][\pL\pN\pM_.。．｡-]*|\[[0-9a-f:.%]+\])(?::[0-9]*)?[/?]`)
 
 const (
 	// brackets end an address in most texts, and stand behind its end together with the marks of a sentence.
@@ -111,27 +109,80 @@ const (
 	maxEnd = 3
 )
 
+// maxEscaped bounds how often a text is escaped that is judged as an address.
+const maxEscaped = 3
+
 // complete returns the address that a text is as a whole, with whatever follows its host. It may have no scheme,
-// which some servers complete.
+// which some servers complete, and be escaped as a whole.
 func complete(text string) (Address, bool) {
+	a, ok := completeScheme(text)
+	for i := 0; !ok && i < maxEscaped && strings.Contains(text, "%"); i++ {
+		text = unescape(text)
+		a, ok = completeScheme(text)
+		a.rewritten = true
+	}
+	return a, ok
+}
+
+func completeScheme(text string) (Address, bool) {
 	if a, ok := Parse(text); ok {
 		return a, true
 	}
-	text = strings.TrimPrefix(asBrowsersRead(text), "//")
-	end := strings.IndexAny(text, "/?")
-	if end < 0 {
-		return Address{}, false // which names of files look like
+	text = strings.TrimSpace(text)
+	if rest := strings.TrimLeft(text, `/\`); len(text)-len(rest) > 1 {
+		text = rest
 	}
-	host := text[strings.LastIndex(text[:end], "@")+1 : end]
-	host, _, _ = strings.Cut(wording.PlainDots(host), ":")
-	if strings.ContainsFunc(host, unicode.IsSpace) || !strings.Contains(host, ".") || net.ParseIP(host) == nil && !isPublicName(host) {
-		return Address{}, false
+	read := asBrowsersRead(text)
+	end := strings.IndexAny(read, "/?")
+	if end < 0 || !isHost(read[strings.LastIndex(read[:end], "@")+1:end]) {
+		return Address{}, false // names of files look like hosts
 	}
 	a, ok := Parse("https://" + text)
 	if !ok {
 		a = Address{unreadable: text}
 	}
 	return a, true
+}
+
+// unescape undoes the escapes of a text once, and leaves what is none.
+func unescape(text string) string {
+	return escapePattern.ReplaceAllStringFunc(text, func(escape string) string {
+		c, _ := strconv.ParseUint(escape[1:], 16, 8)
+		return string([]byte{byte(c)})
+	})
+}
+
+// isHost reports whether what stands in front of a path is a host of the internet, as clients read it, maybe with a port.
+func isHost(text string) bool {
+	if inner, _, ok := strings.Cut(text, "]"); ok {
+		inner, ok = strings.CutPrefix(inner, "[")
+		return ok && net.ParseIP(strings.Split(inner, "%")[0]) != nil
+	}
+	host, _, _ := strings.Cut(text, ":")
+	if strings.ContainsFunc(host, unicode.IsSpace) {
+		return false
+	}
+	return isNumber(host) || isPublicName(host)
+}
+
+// isNumber reports whether a host is an IPv4 address, which clients also read as fewer numbers, the last of which
+// fills the rest, in decimals, octal or hexadecimal. Smaller numbers, versions such as 1.2.3, and days such as 20261129
+// are none.
+func isNumber(host string) bool {
+	parts := strings.Split(asciiHost(host), ".")
+	if len(parts) > 4 {
+		return false
+	}
+	last := uint64(0)
+	for _, part := range parts {
+		n, err := strconv.ParseUint(part, 0, 32)
+		if err != nil || last > 255 {
+			return false
+		}
+		last = n
+	}
+	_, notDay := time.Parse("20060102", host)
+	return len(parts) == 4 && last < 256 || len(parts) < 4 && last>>(8*(4-len(parts))) > 0 && notDay != nil
 }
 
 // eachString calls do with the strings of the arguments of a call, as tools get them, and with the keys of
@@ -209,13 +260,17 @@ func AddressesWithin(arguments string) (all []Address) {
 
 // addressIn returns the address in a text without blanks.
 func addressIn(word string) (Address, bool) {
-	found, visible := addressPattern.FindString(word), addressPattern.FindString(strings.Map(dropInvisible, word))
+	found, visible := fromAddress(word), fromAddress(strings.Map(dropInvisible, word))
 	hidden := visible != strings.Map(dropInvisible, found)
+	for i := 0; visible == "" && i < maxEscaped && strings.Contains(word, "%"); i++ {
+		word = unescape(word)
+		visible, hidden = fromAddress(word), true
+	}
 	if hidden {
 		found = visible
 	}
 	end := len(found)
-	if i := strings.IndexAny(found, brackets); i >= 0 && strings.Trim(found[i:], brackets+marks) == "" {
+	if i := strings.IndexAny(found, brackets); i > 0 && strings.Trim(found[i:], brackets+marks) == "" {
 		end = i
 	}
 	if end = len(strings.TrimRight(found[:end], marks)); len(found)-end > maxEnd {
@@ -227,8 +282,22 @@ func addressIn(word string) (Address, bool) {
 	}
 	// What others may take for a second address is certainly of no host.
 	second := strings.IndexFunc(found, func(r rune) bool { return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) })
-	a.rewritten = a.rewritten || hidden || second >= 0 && addressPattern.MatchString(found[second:])
+	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:]) != ""
 	return a, ok
+}
+
+// fromAddress returns a text from the first address in it on.
+func fromAddress(text string) string {
+	for from := 0; ; {
+		at := addressPattern.FindStringSubmatchIndex(text[from:])
+		switch {
+		case at == nil:
+			return ""
+		case at[2] < 0 || isHost(text[from+at[2]:from+at[3]]):
+			return text[from+at[0]:]
+		}
+		from += at[3] // behind what is no host
+	}
 }
 
 // dropInvisible drops the characters that a tool may drop when it stores a text.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
 
 	"oneclaw/agent"
@@ -399,11 +400,18 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 // isPublicName reports whether a host ends in a domain of the internet, unlike p.m. and 3.5. That may be one of a
 // service under which anybody can have a name, such as github.io.
 func isPublicName(host string) bool {
+	host = asciiHost(host)
 	suffix, icann := publicsuffix.PublicSuffix(host)
 	if icann {
 		return suffix != host
 	}
 	return strings.Contains(suffix, ".") // those that the list does not have are one label
+}
+
+// asciiHost returns a host as it is looked up: in lower case, with its name in other scripts spelled in ASCII.
+func asciiHost(host string) string {
+	host, _ = idna.Lookup.ToASCII(host) // which also returns what it finds fault with
+	return strings.TrimSuffix(host, ".")
 }
 
 // Hosts returns the hosts of the addresses in a text. Those without a scheme have a slash: names of files can look

@@ -476,6 +476,43 @@ func TestAddressesWithinTexts(t *testing.T) {
 	}
 }
 
+// A server may complete and read an address as any client does.
+func TestAddressesInOddForms(t *testing.T) {
+	for text, want := range map[string]string{
+		"[2001:db8::1]/x": "https://[2001:db8::1]/x", "[2001:db8::1]:8443?x": "https://[2001:db8::1]:8443/?x",
+		"3405803777/x": "https://3405803777/x", "0xCB007101/x": "https://0xCB007101/x", "031300070401/x": "https://031300070401/x", "203.7405825/x": "https://203.7405825/x", "203.0.28929/x": "https://203.0.28929/x",
+		"https:3405803777": "https://3405803777/", "203.0.113.1:80/x": "https://203.0.113.1:80/x",
+		`evil.com\x`: "https://evil.com/x", `\\evil.com\x`: "https://evil.com/x", "///evil.com/x": "https://evil.com/x", `me@evil.com\x`: "https://me@evil.com/x",
+		"EVIL.COM/x": "https://EVIL.COM/x", "evil.com./x": "https://evil.com./x", "evil.ｃｏｍ/x": "https://evil.ｃｏｍ/x", "пример.рф/x": "https://пример.рф/x", "evil。com/x": "https://evil。com/x",
+		"https%3A%2F%2Fevil.com%2Fx": "https://evil.com/x", "https%253a%252f%252fevil.example%252fx": "https://evil.example/x", "evil.com%2Fx": "https://evil.com/x", "evil%2Ecom/x": "https://evil.com/x",
+	} {
+		for _, a := range provenance.Addresses(fmt.Sprintf(`{"q":%q}`, text)) {
+			if a.String() == want {
+				want = ""
+			}
+		}
+		if want != "" {
+			t.Errorf("%q is not judged as %s", text, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"open [2001:db8::1]/x": "https://[2001:db8::1]/x", "to=https%3A%2F%2Fevil.com%2Fx now": "https://evil.com/x", "notes.txt/evil.com/x": "https://evil.com/x", "see EVIL.COM/x": "https://EVIL.COM/x",
+		"see evil.xn--p1ai/x": "https://evil.xn--p1ai/x", "see evil。com/x": "https://evil。com/x", `see https:\\evil.com\x`: "https://evil.com/x",
+	} {
+		if all := provenance.AddressesWithin(fmt.Sprintf(`{"q":%q}`, text)); len(all) != 1 || all[0].String() != want {
+			t.Errorf("%q is judged as %v, want %s", text, all, want)
+		}
+	}
+	for _, text := range []string{
+		"10:30", "10:30/11:00", "1.2.3", "1.2.3/4", "1234", "1234/5", "3405803777", "2026/11/29", "20261129/report.pdf", "24/7", "3.14/2", "0x1F/2", "12/24h?", "docs/a.md", "/usr/lib/x.so", `C:\Users\anna\notes.txt`, `docs\a.md`,
+		"anna@firm.com", "owner/repo", "and/or", "100%", "50%25 off", "Hello%20world", "[x]/y", "[1]/2", "[10:30]/x", "v1.2/changes", "README.md", "évidemment/oui", "What is 1.5/2?", "5 p.m./6 p.m.", "1.2.3.4",
+	} {
+		if all := append(provenance.Addresses(fmt.Sprintf(`{"q":%q}`, text)), provenance.AddressesWithin(fmt.Sprintf(`{"q":%q}`, text))...); len(all) > 0 {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
 func TestAHostOfNothingButADotIsNoAddress(t *testing.T) {
 	for _, text := range []string{"https://./", "http://./x?d=1", "https:.", "https://.:443/"} {
 		if a, ok := provenance.Parse(text); ok {
