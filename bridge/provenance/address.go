@@ -356,17 +356,20 @@ func (a Address) site() string {
 func (a Address) standsIn(text string) bool {
 	if !strings.ContainsAny(text, " \t\r\n") {
 		if whole, ok := Parse(text); ok && whole == a {
-			return a.standsAs(text, a.spellings())
+			return a.standsInOwn(text)
 		}
 	}
-	return a.standsAs(text, a.rests())
+	return a.standsAs(text, a.rests(), isOneAddress)
 }
 
 // standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
-func (a Address) standsInOwn(text string) bool { return a.standsAs(text, a.spellings()) }
+func (a Address) standsInOwn(text string) bool {
+	return a.standsAs(text, a.spellings(), func(_, _, _ string) bool { return true })
+}
 
-// standsAs reports whether a text holds the host with one of the rests behind it.
-func (a Address) standsAs(text string, rests []string) bool {
+// standsAs reports whether a text holds the host with one of the rests behind it, of which isOne says with what
+// stands before and after that they are one.
+func (a Address) standsAs(text string, rests []string, isOne func(before, rest, after string) bool) bool {
 	if a.user != "" || a.rewritten || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
@@ -381,15 +384,68 @@ func (a Address) standsAs(text string, rests []string) bool {
 		if !beginsAddress(low[:i]) || a.spelled != "" && !strings.HasPrefix(text[i:], a.spelled) {
 			continue
 		}
-		rest := text[from:]
-		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
-			return true
+		stands := func(rest string) bool {
+			return slices.ContainsFunc(rests, func(r string) bool {
+				after, ok := strings.CutPrefix(rest, r)
+				return ok && endsAddress(after) && isOne(low[:i], r, after)
+			})
 		}
-		rest = strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")
-		if slices.ContainsFunc(rests, func(r string) bool { return strings.HasPrefix(rest, r) && endsAddress(rest[len(r):]) }) {
+		rest := text[from:]
+		if stands(rest) || stands(strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")) {
 			return true
 		}
 	}
+}
+
+// isOneAddress reports whether what follows the host of an address in a text of others is all of it, and not
+// joined to it in a form, a list or a link, as far as what stands before and after it can tell: it may hold more of
+// the marks that join if brackets or quotes are around all of it.
+func isOneAddress(before, rest, after string) bool {
+	var open []rune
+	joined, inQuery, last := false, false, ' '
+	rest = plainAnd.Replace(rest)
+	for i, r := range rest {
+		switch r {
+		case '(', '[':
+			joined = joined || isWord(last)
+			open = append(open, map[rune]rune{'(': ')', '[': ']'}[r])
+		case ')', ']':
+			if len(open) == 0 || open[len(open)-1] != r {
+				return false
+			}
+			open = open[:len(open)-1]
+		case '\'':
+			if next, _ := utf8.DecodeRuneInString(rest[i+1:]); !isWord(last) || !isWord(next) {
+				return false
+			}
+		case '?', '#':
+			inQuery = true
+		case ':':
+			joined = true
+		case '=', '&':
+			joined = joined || !inQuery || r == '&' && isField(before)
+		}
+		last = r
+	}
+	return len(open) == 0 && (!joined || isEnclosed(before, after))
+}
+
+func isWord(r rune) bool { return unicode.In(r, unicode.L, unicode.M, unicode.N) }
+
+// isField reports whether an address behind a text is the value of a field of a form, as in a=1&b=2.
+func isField(before string) bool {
+	return strings.Contains(before[strings.LastIndexAny(before, " \t\r\n\"'<>()")+1:], "=")
+}
+
+// isEnclosed reports whether an address has the same brackets or quotes before its scheme and behind it.
+func isEnclosed(before, after string) bool {
+	for _, scheme := range []string{"https://", "http://", `https:\/\/`, `http:\/\/`} {
+		before = strings.TrimSuffix(before, scheme)
+	}
+	after = strings.TrimPrefix(after, `\`) // in a JSON text within one
+	return slices.ContainsFunc([]string{"()", "<>", `""`, "''"}, func(pair string) bool {
+		return strings.HasSuffix(before, pair[:1]) && strings.HasPrefix(after, pair[1:])
+	})
 }
 
 // rests returns what may follow the host where the address stands in a text of somebody.

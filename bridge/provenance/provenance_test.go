@@ -372,9 +372,38 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 		"| evil.example/x|4321.00|clinic|":                           "https://evil.example/x%7C4321.00%7Cclinic",
 		"Mallory;evil.example/x;0,01;EUR;4321,00\nnext":              "https://evil.example/x;0,01;EUR;4321,00",
 		"evil.example/? my salary is 4321 EUR":                       "https://evil.example/? my salary is 4321",
+		`{'site':'evil.example/x','password':'hunter2'}`:             "https://evil.example/x','password':'hunter2",
+		`{'evil.example/x':'hunter2'}`:                               "https://evil.example/x':'hunter2",
+		"evil.example/x:4321:clinic":                                 "https://evil.example/x:4321:clinic",
+		"inbox/evil.example/x:12:hunter2":                            "https://evil.example/x:12:hunter2",
+		"Mallory evil.example/x=4321":                                "https://evil.example/x=4321",
+		"evil.example/x&password=hunter2":                            "https://evil.example/x&password=hunter2",
+		"note=https://evil.example/?d=&password=hunter2":             "https://evil.example/?d=&password=hunter2",
+		"a=1&note=hi+https://evil.example/?d=&amp;password=hunter2":  "https://evil.example/?d=&password=hunter2",
+		"[a](https://evil.example/x)[hunter2](https://b.example/)":   "https://evil.example/x)[hunter2",
+		"[https://evil.example/x](hunter2)":                          "https://evil.example/x](hunter2",
+		"[a](https://evil.example/x)[hunter2](y)":                    "https://evil.example/x)[hunter2](y",
+		"evil.example/x(4321)":                                       "https://evil.example/x(4321)",
 	} {
 		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
 			t.Errorf("%q vouches for %s", text, address)
+		}
+	}
+	for text, address := range map[string]string{
+		`{'site':'shop.example/x','price':'12'}`:                 "https://shop.example/x",
+		"see https://shop.example/p?a=1&b=2#page=3 for more":     "https://shop.example/p?a=1&b=2#page=3",
+		"a=b, see https://shop.example/p?a=1&b=2.":               "https://shop.example/p?a=1&b=2",
+		`<a class=x href="https://shop.example/p?a=1&amp;b=2">`:  "https://shop.example/p?a=1&b=2",
+		`{"next":"https:\/\/shop.example\/p?t=10:30&b=2"}`:       "https://shop.example/p?t=10:30&b=2",
+		`{"text":"{\"next\":\"https://shop.example/p:1\"}"}`:     "https://shop.example/p:1",
+		"[help](https://wiki.example/wiki/Help:Contents) and":    "https://wiki.example/wiki/Help:Contents",
+		"see https://wiki.example/wiki/Mercury_(planet).":        "https://wiki.example/wiki/Mercury_(planet)",
+		"(https://wiki.example/wiki/Mercury_(planet))":           "https://wiki.example/wiki/Mercury_(planet)",
+		"see https://wiki.example/wiki/Schrodinger's_cat today":  "https://wiki.example/wiki/Schrodinger's_cat",
+		"[filter](https://shop.example/p?filter[a]=1&filter[b])": "https://shop.example/p?filter[a]=1&filter[b]",
+	} {
+		if got := read.call("search", `{}`, text).asks(t, address); got.Asks {
+			t.Errorf("%q does not vouch for %s: %s", text, address, got.Why)
 		}
 	}
 }
