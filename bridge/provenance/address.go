@@ -278,7 +278,7 @@ func addressIn(word string) (Address, bool) {
 	}
 	a, ok := complete(found[:end])
 	if !ok && strings.Contains(found, "://") {
-		a, ok = Address{unreadable: found}, true
+		a, ok = Address{unreadable: found[:end]}, true
 	}
 	// What others may take for a second address is certainly of no host.
 	second := strings.IndexFunc(found, func(r rune) bool { return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) })
@@ -364,6 +364,16 @@ func (a Address) standsIn(text string) bool {
 
 // standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
 func (a Address) standsInOwn(text string) bool {
+	for after := text; a.unreadable != "" && !a.rewritten; {
+		_, rest, ok := strings.Cut(after, a.unreadable)
+		if !ok {
+			return false
+		}
+		after = rest
+		if beginsAddress(text[:len(text)-len(after)-len(a.unreadable)]) && endsAddress(after) {
+			return true
+		}
+	}
 	return a.standsAs(text, a.spellings(), func(_, _, _ string) bool { return true })
 }
 

@@ -274,8 +274,8 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		m := &in.Messages[at]
 		if m.Role == agent.RoleAssistant && slices.ContainsFunc(m.Calls, func(c agent.Call) bool { return in.wrote(a, c) }) {
 			// What a tool says after the model has told it the address proves nothing: it may repeat it.
-			people := in.standsWithPeople(a, at)
-			return mail || people, mail && !people
+			people, found := in.standsLater(a, at)
+			return mail || people || found, mail && !people
 		}
 		for _, call := range m.Calls {
 			tool, known := in.Tool(call.EffectiveTool())
@@ -339,15 +339,18 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	})
 }
 
-// standsWithPeople reports whether a person wrote or quoted an address in a message from an index on.
-func (in *Input) standsWithPeople(a Address, from int) bool {
+// standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
+// found it, whose sources repeat nothing.
+func (in *Input) standsLater(a Address, from int) (people, found bool) {
 	for at := from; at < len(in.Messages); at++ {
 		w, ok := in.words(at)
-		if ok && w.message.Role == agent.RoleUser && !w.computed && w.holds(a) {
-			return true
+		if !ok || w.computed {
+			continue
 		}
+		people = people || w.message.Role == agent.RoleUser && w.holds(a)
+		found = found || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) })
 	}
-	return false
+	return people, found
 }
 
 // newLetters returns how many letters the model has chosen in an address: a word that stands on a page of

@@ -422,6 +422,37 @@ func TestAnEchoDoesNotTurnALinkOfAMailIntoAnother(t *testing.T) {
 	}
 }
 
+// The sources of a search are of its index, whatever it was told to search for.
+func TestTheSourcesOfASearchVouchForWhatItWasToldToSearch(t *testing.T) {
+	const page, link = "https://shop.example/", "https://login.example/token/abc"
+	c := read.call("search", `{"query":"site:shop.example kettles"}`, page)
+	if got := c.asks(t, page); !got.Asks {
+		t.Error("the text of the result vouches for it")
+	}
+	c[len(c)-1].Sources = []toolgroups.Source{{URL: page}}
+	if got := c.asks(t, page); got.Asks {
+		t.Errorf("its source asks: %s", got.Why)
+	}
+	c = conversation{}.user("my mails?").call("mail", "{}", link).call("search", `{"query":"`+link+`"}`, link)
+	c[len(c)-1].Sources = []toolgroups.Source{{URL: link}}
+	if got := c.asks(t, link); !got.Mail {
+		t.Error("the link of a mail is another one when it is found")
+	}
+}
+
+// Addresses of other schemes stand in a person's own words alone.
+func TestOtherSchemesStandInAPersonsOwnWords(t *testing.T) {
+	for text, asks := range map[string]bool{
+		"copy s3://bucket/key.csv to me": false, "copy (s3://bucket/key.csv), please": false, "copy s3://bucket/key.csv.old": true, "copy xs3://bucket/key.csv": true, "copy it": true,
+	} {
+		in := read.call("echo", `{"text":"x"}`, "s3://bucket/key.csv").user(text).wants("").input()
+		all := provenance.AddressesWithin(`{"from":"s3://bucket/key.csv"}`)
+		if got := in.Judge(all[0], agent.Spent{}); got.Asks != asks {
+			t.Errorf("%q: asks %t", text, got.Asks)
+		}
+	}
+}
+
 // What a call asked about stays a question, whatever the other calls of its reply have read since.
 func TestWhatAskedStillAsksAfterTheOtherCallsOfItsReply(t *testing.T) {
 	const asked = "https://evil.example/harp"
