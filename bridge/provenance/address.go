@@ -37,11 +37,13 @@ type Address struct {
 // specialScheme matches the beginning of an http address as browsers read it: any slashes will do.
 var specialScheme = regexp.MustCompile(`^(?i:(https?)):[/\\]*`)
 
+var dropBreaks = strings.NewReplacer("\t", "", "\n", "", "\r", "")
+
 // asBrowsersRead returns a text with the marks of an address in their usual places: browsers, and servers
 // that read addresses as they do, leave tabs and line breaks out and take a backslash for a slash.
 func asBrowsersRead(text string) string {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
-	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
+	text = dropBreaks.Replace(text)
 	scheme, rest := "", text
 	if begin := specialScheme.FindStringSubmatch(text); begin != nil {
 		scheme, rest = strings.ToLower(begin[1])+"://", text[len(begin[0]):]
@@ -591,14 +593,24 @@ var escapePattern = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
 func isNoToken(r rune) bool { return r < utf8.RuneSelf && !isAlphanumeric(byte(r)) }
 
-// tokenSet returns the runs of letters and digits of a text, as they are and in lower case.
-func tokenSet(text string) map[string]bool {
-	set := make(map[string]bool)
-	for token := range strings.FieldsFuncSeq(text, isNoToken) {
-		set[token] = true
-		set[strings.ToLower(token)] = true
-	}
-	return set
+// hasToken reports whether one of the texts has a run of letters and digits, or one in capitals.
+func hasToken(texts []string, token string, fold bool) bool {
+	isInside := func(text string, at int) bool { return at >= 0 && at < len(text) && !isNoToken(rune(text[at])) }
+	return slices.ContainsFunc(texts, func(text string) bool {
+		if fold {
+			text = lower(text)
+		}
+		for from := 0; ; {
+			i := strings.Index(text[from:], token)
+			if i < 0 {
+				return false
+			}
+			from += i + len(token)
+			if !isInside(text, from-len(token)-1) && !isInside(text, from) {
+				return true
+			}
+		}
+	})
 }
 
 // isPlainWord reports whether a token is a word such as "issues", or a small number such as a page's.

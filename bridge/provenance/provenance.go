@@ -359,8 +359,12 @@ func (in *Input) standsLater(a Address, from int) (people, found bool) {
 // site was fetched, or if the address has more than plain words beside what stands there, or words that the
 // conversation has from elsewhere.
 func (in *Input) newLetters(a Address) (letters int, ok bool) {
-	site, pages := a.site(), []Address(nil)
-	var there, elsewhere, question strings.Builder
+	if a.user != "" || a.spelled != "" || a.rewritten || a.unreadable != "" {
+		return 0, false
+	}
+	site := a.site()
+	var pages []Address
+	var there, elsewhere, question []string
 	for at := range max(in.replyBefore(len(in.Messages)), 0) { // other calls of the reply may have run since
 		w, read := in.words(at)
 		if !read {
@@ -370,28 +374,28 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 		for _, page := range in.fetched(w) {
 			if page.site() == site {
 				pages, to = append(pages, page), &there
-				there.WriteString(page.String() + "\n")
+				there = append(there, page.String())
 			}
 		}
 		if at >= in.turnStart() && w.message.Role == agent.RoleUser && !w.others {
 			to = &question
 		}
-		for _, text := range w.texts {
-			to.WriteString(text + "\n")
-		}
-		elsewhere.WriteString(w.message.Recalled + "\n")
+		*to = append(*to, w.texts...)
+		elsewhere = append(elsewhere, w.message.Recalled)
 	}
-	elsewhere.WriteString(in.Prompt)
-	if len(pages) == 0 || a.user != "" || a.spelled != "" || a.rewritten || a.unreadable != "" {
+	if len(pages) == 0 {
 		return 0, false
 	}
-	onSite, other, asked := tokenSet(there.String()), tokenSet(elsewhere.String()), tokenSet(question.String())
+	elsewhere = append(elsewhere, in.Prompt)
 	tokens, letters := a.choices(pages)
+	if len(tokens) > maxSameSiteLetters {
+		return 0, false
+	}
 	for _, token := range tokens {
 		switch low := strings.ToLower(token); {
-		case onSite[token]:
+		case hasToken(there, token, token == low):
 			letters += min(len(token), 4)
-		case !isPlainWord(token), len(token) > 3 && other[low] && !asked[low]:
+		case !isPlainWord(token), len(token) > 3 && hasToken(elsewhere, low, true) && !hasToken(question, low, true):
 			return 0, false
 		default:
 			letters += len(token)

@@ -601,3 +601,23 @@ func FuzzAddress(f *testing.F) {
 		}
 	})
 }
+
+// A long conversation is judged for each of the calls of a reply.
+func BenchmarkJudge(b *testing.B) {
+	var page strings.Builder
+	for i := 0; page.Len() < 35_000; i++ {
+		fmt.Fprintf(&page, "Paragraph %d of the page, see https://shop.example/item/%d?x=%d for more.\n", i, i, i*7)
+	}
+	c := conversation{}.user("read https://blog.example/post")
+	for range 10 {
+		c = c.call("webfetch", `{"url":"https://blog.example/post"}`, page.String())
+	}
+	for name, address := range map[string]string{"stands": "https://shop.example/item/400?x=2800", "site": "https://blog.example/what/the/page/knows/7391?d=paragraph", "elsewhere": "https://evil.example/what/I/know"} {
+		b.Run(name, func(b *testing.B) {
+			a, _ := provenance.Parse(address)
+			for b.Loop() {
+				c.wants(address).input().Judge(a, agent.Spent{})
+			}
+		})
+	}
+}
