@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/agent"
@@ -81,6 +82,7 @@ type workshop struct {
 	external bool
 	// outlives: exec declares that it outlives its turn
 	outlives bool
+	mute     bool          // exec is never told what a call would do
 	effect   func() string // what exec says that a call would do; nil for nothing
 	mu       sync.Mutex
 	ran      []string
@@ -113,8 +115,12 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 				}
 				return nil
 			},
-			Describe: func(context.Context, toolgroups.Call) (string, error) {
-				if w.effect == nil {
+			Describe: func(ctx context.Context, _ toolgroups.Call) (string, error) {
+				switch {
+				case w.mute:
+					<-ctx.Done()
+					return "", ctx.Err()
+				case w.effect == nil:
 					return "", nil
 				}
 				return w.effect(), nil
@@ -187,6 +193,18 @@ func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
 	if ran := w.commands(); len(ran) > 0 {
 		t.Errorf("ran %q", ran)
 	}
+}
+
+// A service that does not answer what a call would do holds up neither the other calls nor the turn.
+func TestWhatACallWouldDoIsFoundOutInTimeOrNobodyIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&workshop{mute: true}).guarded(t)
+		r.accept(direct("1", "run a"))
+		if answer := r.platform.wait(t, 1)[0]; !strings.Contains(answer.text, "what the call would do was not found out within 30 seconds") {
+			t.Errorf("answer %+v", answer)
+		}
+		r.stop()
+	})
 }
 
 // What the arguments hide, such as to whom a reply goes, stands on the card, and only that may be done.

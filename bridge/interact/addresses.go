@@ -1,6 +1,7 @@
 package interact
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
@@ -116,18 +118,37 @@ func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) fun
 	}
 }
 
+// isShownWithOthers reports whether the card of an earlier call of the reply shows a request as well, and then sets it
+// as that of the request.
+func (g *Gate) isShownWithOthers(ctx context.Context, j *queue.Run, position string, asked *receipts.Approval) (bool, error) {
+	for _, a := range turn.WorkOf(j).Approvals {
+		if !strings.HasPrefix(a.Call, position+"/") || a.Question {
+			continue
+		}
+		kept, err := g.cfg.Cards.Get(ctx, a.CardToken)
+		if err != nil {
+			return false, err
+		}
+		if kept == nil {
+			continue
+		}
+		r, err := decodeRequest(kept.Card)
+		if err != nil {
+			return false, err
+		}
+		if slices.Contains(r.Hashes, asked.ShownHash) {
+			asked.CardToken = a.CardToken
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // sameReply returns the calls of the reply of a call that ask about their addresses for the same reason, as many as
 // a person can check at once: one card asks about all of them.
 func (g *Gate) sameReply(j *queue.Run, in *provenance.Input, first *addressCall) []*addressCall {
 	all := []*addressCall{first}
-	at := len(in.Messages) - 1
-	for at >= 0 && in.Messages[at].Role != agent.RoleAssistant {
-		at--
-	}
-	if at < 0 {
-		return all
-	}
-	for _, c := range in.Messages[at].Calls {
+	for _, c := range in.Reply() {
 		tool, ok := g.cfg.Tool(c.EffectiveTool())
 		if !ok || !tool.Fetches {
 			continue

@@ -168,7 +168,13 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		if tool.Describe == nil {
 			return "", nil
 		}
-		return tool.Describe(ctx, effective)
+		limited, cancel := context.WithTimeout(ctx, toolgroups.DefaultTimeout)
+		defer cancel()
+		effect, err := tool.Describe(limited, effective)
+		if err != nil && limited.Err() != nil && ctx.Err() == nil {
+			err = toolgroups.Errorf(toolgroups.CodeTimeout, "The user was not asked: what the call would do was not found out within %s. Try again later.", wording.DurationInWords(toolgroups.DefaultTimeout))
+		}
+		return effect, err
 	}
 	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
@@ -206,6 +212,11 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	}
 	var addresses []*addressCall
 	if asks != nil {
+		if shown, err := g.isShownWithOthers(ctx, j, at.ReplyPosition(), &asked); err != nil {
+			return agent.Decision{}, err
+		} else if shown {
+			return g.awaitDecision(ctx, j, &asked, policy, describe)
+		}
 		if addresses = g.sameReply(j, in, asks); len(addresses) > 1 && !asks.mail {
 			lasting = nil
 		}
@@ -284,7 +295,12 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	if err != nil {
 		return agent.Decision{}, err
 	}
-	g.cfg.Log.Info("approval requested", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
+	return g.awaitDecision(ctx, j, asked, policy, describe)
+}
+
+// awaitDecision adds a request to its turn, and returns its decision.
+func (g *Gate) awaitDecision(ctx context.Context, j *queue.Run, asked *receipts.Approval, policy Policy, describe func() (string, error)) (agent.Decision, error) {
+	g.cfg.Log.Info("approval requested", "tool", asked.Tool, "hash", asked.Hash, "job", j.Key(), "user", j.Message.SenderID())
 	g.cfg.Measure(j.Message.Chat.Platform, queue.MeasuredAsked)
 	w := turn.WorkOf(j)
 	g.cfg.Queue.WithLock(func() { w.Approvals = append(w.Approvals, *asked) })

@@ -150,6 +150,14 @@ func (in *Input) replyBefore(at int) int {
 	return at
 }
 
+// Reply returns the calls of the newest reply.
+func (in *Input) Reply() []agent.Call {
+	if at := in.replyBefore(len(in.Messages)); at >= 0 {
+		return in.Messages[at].Calls
+	}
+	return nil
+}
+
 // describe names the source of words in Markdown.
 func (in *Input) describe(w words) string {
 	switch m := w.message; {
