@@ -251,12 +251,16 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	if !holds {
 		return Verdict{}
 	}
+	if in.wasRefused(func(o Address) bool { return o == a }, a) {
+		return Verdict{Asks: true, Why: "a call with this address was not allowed before"}
+	}
 	cost := agent.Spent{Opened: 1}
 	switch stands, mail := in.stands(a); {
 	case mail:
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
 	case !stands:
 		letters, ok := in.newLetters(a)
+		ok = ok && !in.wasRefused(func(o Address) bool { return o.site() == a.site() }, a)
 		if !ok || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
 			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
@@ -304,6 +308,23 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		stands, mail = true, true
 	}
 	return stands, mail
+}
+
+// wasRefused reports whether an earlier call would have fetched an address that is alike and was not allowed, and no
+// person has written this one since.
+func (in *Input) wasRefused(alike func(Address) bool, a Address) bool {
+	for at := in.replyBefore(len(in.Messages)) - 1; at >= 0; at-- {
+		if in.Messages[at].Code != agent.CodeGated {
+			continue
+		}
+		call, _ := in.callOf(at)
+		tool, _ := in.Tool(call.EffectiveTool())
+		if tool.Fetches && (!tool.External || tool.Effect == toolgroups.ReadOnly) && slices.ContainsFunc(AddressesOf(tool, call.EffectiveArguments()), alike) {
+			people, _ := in.standsLater(a, at)
+			return !people
+		}
+	}
+	return false
 }
 
 // storing is a call by which the model may have put texts of its own where a tool reads them. Its tool has no name

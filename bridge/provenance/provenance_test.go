@@ -14,7 +14,7 @@ import (
 
 // tools of the tests: those that fetch, those that do not, and whose words their results hold.
 var tools = map[string]toolgroups.Tool{
-	"webfetch":    {Name: "webfetch", Fetches: true},
+	"webfetch":    {Name: "webfetch", Fetches: true, Effect: toolgroups.ReadOnly},
 	"echo":        {Name: "echo"},
 	"search":      {Name: "search", Effect: toolgroups.ReadOnly},
 	"mail":        {Name: "mail", Origin: toolgroups.OriginMail},
@@ -450,6 +450,22 @@ func TestOtherSchemesStandInAPersonsOwnWords(t *testing.T) {
 		if got := in.Judge(all[0], agent.Spent{}); got.Asks != asks {
 			t.Errorf("%q: asks %t", text, got.Asks)
 		}
+	}
+}
+
+// What a person did not allow asks again, whatever was read since, until they write it themselves.
+func TestWhatWasDeniedAsksAgain(t *testing.T) {
+	const denied = "https://blog.example/hours"
+	c := conversation{}.user("look").call("search", `{"query":"x"}`, "https://blog.example/post").failing("webfetch", `{"url":"`+denied+`"}`, "This call was not allowed")
+	c[len(c)-1].Code = agent.CodeGated
+	c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms")
+	for address, asks := range map[string]bool{denied: true, denied + "#a": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
+		if got := c.asks(t, address); got.Asks != asks {
+			t.Errorf("%s asks: %t", address, got.Asks)
+		}
+	}
+	if got := c.answer("Read.").user("now open "+denied).asks(t, denied); got.Asks {
+		t.Errorf("what the person wrote since asks: %s", got.Why)
 	}
 }
 
