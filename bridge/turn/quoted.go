@@ -239,7 +239,7 @@ func lastAsked(view []agent.Message, j *queue.Run) string {
 }
 
 // Bounds of the search for a text in a conversation: the maximum and the minimum number of compared
-// letters, and the number of searched messages.
+// letters, and the number of searched messages. The model is shown less of a text that is known than is compared of it.
 const (
 	comparedLetters  = 200
 	leastLetters     = 24

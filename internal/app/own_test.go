@@ -86,6 +86,13 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 				t.Errorf("%s is said to be the program's own words, and repeats what is stored: %s", tool.Name, res.Text)
 			}
 		}
+		// What says nothing of its origin brings words from outside, and repeats nothing that the program has stored.
+		outside := []string{"search_web", "load_skill", toolgroups.LoadToolGroup, "fetch_models"}
+		for _, tool := range all {
+			if tool.Origin == "" && !tool.Fetches && !tool.Personal && !slices.Contains(outside, tool.Name) {
+				t.Errorf("%s: say whether its results are the program's own words or computed, or here that they are of others", tool.Name)
+			}
+		}
 		if len(calls) > 0 {
 			t.Errorf("not the program's own words any more: %v", slices.Sorted(maps.Keys(calls)))
 		}
