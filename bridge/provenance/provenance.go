@@ -280,7 +280,8 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		}
 		for _, call := range m.Calls {
 			tool, known := in.Tool(call.EffectiveTool())
-			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.Outlives {
+			// A server that lies about what it stores repeats only what it was told itself.
+			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && !tool.Outlives {
 				stored = append(stored, storing{at, call.ID, tool})
 			}
 		}
