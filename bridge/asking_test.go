@@ -401,7 +401,7 @@ func TestInAThreadAnAnswerIsShownBeforeItLeaves(t *testing.T) {
 func TestALinkIsOpenedAndDone(t *testing.T) {
 	done := make(chan struct{})
 	c := &curious{asks: []toolgroups.Question{
-		{From: "shop", Text: "Pay", URL: "https://pay.example.com/order?n=1"}, {From: "shop", Text: "Pay more", URL: "https://pay.example.com/more", Done: done},
+		{From: "shop", Text: "Pay", URL: "https://pay.example.com/order?n=1"}, {From: "shop", Text: "Pay more", URL: "https://p\u0430y.example.com/more", Done: done},
 	}}
 	r := c.rig(t)
 	r.accept(direct("1", "run x"))
@@ -410,7 +410,9 @@ func TestALinkIsOpenedAndDone(t *testing.T) {
 		t.Errorf("card %+v", card)
 	}
 	r.accept(pressOn(card, "p1", "1", card.button(t, "Done")))
-	r.platform.wait(t, 2)
+	if card = r.platform.wait(t, 2)[1]; !strings.Contains(card.text, "a page at `p⟨U+0430⟩y.example.com`") || card.buttons[0][0].Label != "Open p⟨U+0430⟩y.example.com" {
+		t.Errorf("a host that looks like another one: %+v", card)
+	}
 	close(done) // the service says so itself
 	all := r.platform.until(t, "the end", func(all []sent) bool { return len(all) == 3 && all[1].buttons == nil })
 	if all[2].text != "accept null, accept null" || !strings.Contains(all[1].text, "✅ **Done.**") {

@@ -75,7 +75,7 @@ func TestWhatWasSaidAfterWordsOfOthersStillCounts(t *testing.T) {
 }
 
 // A message of the bot from another conversation (a schedule's, a webhook's, one from before /clear) may hold
-// an address that the model composed there: quoted, it must not vouch for it.
+// an address that the model composed there: quoted, it must not vouch for it, whatever others in the same message do.
 func TestAQuotedMessageOfTheBotVouchesForNoAddress(t *testing.T) {
 	w := &workshop{fetch: true}
 	r := w.guarded(t, func(cfg *bridge.Config) {
@@ -83,9 +83,10 @@ func TestAQuotedMessageOfTheBotVouchesForNoAddress(t *testing.T) {
 		cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
 	})
 	m := direct("1", "compose")
-	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. See https://c.example/?d=1 and https://d.example/?d=2 for more."}}
+	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. See https://c.example/?d=1 for more."},
+		{Kind: chats.RefForward, By: "Bob", Text: "Look at https://d.example/?d=2"}}
 	r.accept(m)
-	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "https://c.example/?d=1") {
+	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "https://c.example/?d=1") || strings.Contains(got.text, "https://d.example") {
 		t.Errorf("shown %q", got.text)
 	}
 }

@@ -208,6 +208,18 @@ func TestACardAboutTheAddressOfAServersToolNamesTheTool(t *testing.T) {
 	}
 }
 
+// What a server says of its tool stands on a card as its words, not as the program's.
+func TestTheWordsOfAServerAreQuotedOnACard(t *testing.T) {
+	w := &workshop{external: true}
+	r := w.guarded(t, func(c *bridge.Config) {
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Ask} }
+	})
+	r.accept(direct("1", `fetch {"url":"https://page.example/a"}`))
+	if card := r.platform.wait(t, 1)[0]; !strings.Contains(card.text, "_“Read a page.”_") {
+		t.Errorf("no quotation on %q", card.text)
+	}
+}
+
 // The author of a page chose its address: the reason on a card names its site alone, without characters that
 // a reader would misread.
 func TestTheReasonOnACardNamesTheSiteThatWasRead(t *testing.T) {

@@ -103,6 +103,8 @@ type Tool struct {
 	// External is true if a server of others runs the tool: it may look for addresses in any text among the
 	// arguments, and its result need not be the page that an argument names.
 	External bool
+	// SaysItReads is true if such a server says that the tool only reads, whether or not Effect trusts it.
+	SaysItReads bool
 	// Origin says whose words the tool's results hold, unless a result says so itself.
 	Origin Origin
 	// Private is true if the tool reads or changes what the owner keeps beside the conversation: facts,

@@ -376,10 +376,7 @@ func (f *form) text() string {
 		fmt.Fprintf(&text, "\n> %s", wording.EscapeRevealed(line))
 	}
 	if q.URL != "" {
-		at, err := url.Parse(q.URL)
-		if err == nil {
-			fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it only if you trust it, and press **Done** when you have finished there.", wording.InlineCode(at.Host), wording.Fence(q.URL))
-		}
+		fmt.Fprintf(&text, "\n\nIt wants you to open a page at %s:\n\n%s\n\nOpen it only if you trust it, and press **Done** when you have finished there.", wording.InlineCode(hostOf(q.URL)), wording.Fence(q.URL))
 		return text.String()
 	}
 	text.WriteString("\n")
@@ -452,7 +449,11 @@ func (f *form) choices() [][]Choice {
 	var rows [][]Choice
 	switch {
 	case q.URL != "":
-		rows = [][]Choice{{{Label: wording.Clip("Open "+hostOf(q.URL), MaxLabel), Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
+		open := "Open " + hostOf(q.URL)
+		if utf8.RuneCountInString(open) > MaxLabel { // whose page it is stands at the end
+			open = "Open the page"
+		}
+		rows = [][]Choice{{{Label: open, Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
 	case len(q.Fields) == 0:
 		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary}}}
 	case f.FieldIndex >= len(q.Fields):
@@ -463,12 +464,13 @@ func (f *form) choices() [][]Choice {
 	return append(rows, last)
 }
 
+// hostOf returns the host of an address, so that it looks like no other one.
 func hostOf(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
 		return ""
 	}
-	return at.Host
+	return wording.RevealHost(at.Host)
 }
 
 func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {

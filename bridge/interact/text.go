@@ -74,7 +74,11 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 	if r.Why != "" {
 		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)
 	} else {
-		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(firstSentence(tool.Description)))
+		says := firstSentence(tool.Description)
+		if tool.External {
+			says = wording.Quote(says, maxDescription)
+		}
+		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
 		if tool.Personal && !r.Direct {
 			text.WriteString("It uses your account, and all who are here can read what I answer with it.\n\n")
 		}

@@ -29,7 +29,8 @@ type Input struct {
 // words are texts of one message that the model has read and did not write.
 type words struct {
 	texts  []string
-	others bool // not only the person's, or the program's
+	quoted string // the messages that a message quotes
+	others bool   // not only the person's, or the program's
 	mail   bool
 	// computed texts may repeat what the model wrote, so that they vouch for no address.
 	computed bool
@@ -39,10 +40,12 @@ type words struct {
 
 // holds reports whether an address stands in the words.
 func (w words) holds(a Address) bool {
+	stands := a.standsIn
 	if w.message.Role == agent.RoleUser && !w.others {
-		return slices.ContainsFunc(w.texts, a.standsInOwn)
+		stands = a.standsInOwn
 	}
-	return slices.ContainsFunc(w.texts, a.standsIn)
+	// What the bot itself said elsewhere proves nothing.
+	return slices.ContainsFunc(w.texts, stands) || stands(w.quoted) && !a.occursIn(w.message.QuotedOwn)
 }
 
 // words returns the texts of a message; false if the model or the program wrote it.
@@ -54,9 +57,8 @@ func (in *Input) words(at int) (w words, ok bool) {
 		foreign := m.AuthorKey != "" && m.AuthorKey != in.User
 		quoted := m.Origin == agent.OriginQuoted || m.Origin == toolgroups.OriginComputed || m.Origin == "" && m.QuotedText() != "" || m.Overheard != ""
 		w.texts, w.others, w.computed = []string{m.Text}, foreign || quoted, m.Origin == toolgroups.OriginComputed
-		// What the bot itself said elsewhere proves nothing.
-		if m.Origin != toolgroups.OriginOwn && !m.QuotesBot {
-			w.texts = append(w.texts, m.QuotedText())
+		if m.Origin != toolgroups.OriginOwn {
+			w.quoted = m.QuotedText()
 		}
 	case agent.RoleTool:
 		if m.Origin == toolgroups.OriginOwn {
@@ -291,7 +293,8 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		}
 		for _, call := range m.Calls {
 			tool, known := in.Tool(call.EffectiveTool())
-			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.Outlives {
+			// A server that lies about what it stores repeats only what it was told itself.
+			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && !tool.Outlives {
 				stored = append(stored, storing{at, call.ID, tool})
 			}
 		}
@@ -409,7 +412,7 @@ func (in *Input) newLetters(a Address) (letters int, ok bool) {
 		if at >= in.turnStart() && w.message.Role == agent.RoleUser && !w.others {
 			to = &question
 		}
-		*to = append(*to, w.texts...)
+		*to = append(append(*to, w.texts...), w.quoted)
 		elsewhere = append(elsewhere, w.message.Recalled)
 	}
 	if len(pages) == 0 {

@@ -25,6 +25,7 @@ var tools = map[string]toolgroups.Tool{
 	"write":       {Name: "write", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
 	"code":        {Name: "code", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
 	"docs_create": {Name: "docs_create", Group: "docs", Personal: true}, "drive_list": {Name: "drive_list", Group: "drive", Personal: true, Effect: toolgroups.ReadOnly},
+	"hub_find": {Name: "hub_find", Group: "hub", Effect: toolgroups.Consequential, External: true, SaysItReads: true}, "hub_do": {Name: "hub_do", Group: "hub", Effect: toolgroups.Consequential, External: true},
 	"shop_add": {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
 }
 
@@ -230,6 +231,7 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"the name of an argument":                       read.call("echo", fmt.Sprintf(`{%q:1}`, evil), evil),
 		"arguments in a text":                           read.call("echo", `{"text":"{\"https:\\/\\/evil.example\\/?d=what-I-know\":1,}"}`, evil),
 		"another group of the same account":             read.call("docs_create", `{"title":"evil"}`, "ok").call("drive_list", `{}`, evil),
+		"a text put into a server":                      read.call("hub_do", `{"text":"https://evil.example/?d"}`, "ok").call("hub_find", `{}`, evil),
 		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
 		"a file":                                        read.reads("sum", evil),
 		"a file that has changed since it was received": read.receives("before").reads("sum", evil),
@@ -243,10 +245,11 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		t.Errorf("a person's own words do not count: %s", got.Why)
 	}
 	for name, c := range map[string]conversation{
-		"a received file":        read.receives("sum").call("write", `{"path":"mine.txt","content":"x"}`, "ok").reads("sum", evil),
-		"a search after a file":  read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
-		"a page after a script":  read.call("code", `{"code":"1"}`, "1").call("webfetch", `{"url":"https://blog.example/post"}`, evil),
-		"another kind of things": read.call("shop_add", `{"text":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
+		"a received file":                          read.receives("sum").call("write", `{"path":"mine.txt","content":"x"}`, "ok").reads("sum", evil),
+		"a search after a file":                    read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
+		"a page after a script":                    read.call("code", `{"code":"1"}`, "1").call("webfetch", `{"url":"https://blog.example/post"}`, evil),
+		"a second search of a server that says so": read.call("hub_find", `{"query":"a"}`, "hits").call("hub_find", `{"query":"words"}`, evil),
+		"another kind of things":                   read.call("shop_add", `{"text":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
 	} {
 		if got := c.asks(t, evil); got.Asks {
 			t.Errorf("%s does not vouch for it: %s", name, got.Why)

@@ -52,7 +52,6 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	list, known := make([]conversation.Quote, len(pointed)), lettersOf(h.View(), len(pointed) > 0)
 	for i, q := range pointed {
 		if q.FromBot {
-			message.QuotesBot = true
 			q.Text = t.cfg.Redact(q.Text) // an answer may contain the secret for a [queue.SecretPlaceholder]
 		}
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
@@ -80,6 +79,8 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 		message.Origin = toolgroups.OriginOwn
 	}
 	message.Quoted = conversation.FormatQuotes(list, quotedTokens, message.Text != "")
+	own := slices.DeleteFunc(list, func(q conversation.Quote) bool { return !q.FromBot })
+	message.QuotedOwn = conversation.FormatQuotes(own, quotedTokens, true)
 	t.addOverheard(ctx, j, h, after, message)
 	return nil
 }
@@ -106,7 +107,6 @@ func (t *Runner) addOverheard(ctx context.Context, j *queue.Run, h *conversation
 	list, known := make([]conversation.Quote, len(heard)), lettersOf(h.View(), len(heard) > 0)
 	for i, q := range heard {
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
-		message.QuotesBot = message.QuotesBot || q.FromBot
 	}
 	if len(heard) > 0 && message.Origin != toolgroups.OriginComputed {
 		message.Origin = agent.OriginQuoted // also when they are gone

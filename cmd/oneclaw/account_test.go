@@ -45,6 +45,10 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 				answer += " " + e.URL
 			}
 			return answer
+		}, func(part string) {
+			w.until(bot, part, func(s telegram.State) bool {
+				return slices.ContainsFunc(s.Answers(ann), func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
+			})
 		}, func() {
 			bot.kill(syscall.SIGTERM)
 			bot = w.run()
@@ -65,6 +69,10 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 		}()
 		connectNotes(t, em, func(text string) string {
 			return askSlack(t, workspace, dm, people[0], text)
+		}, func(part string) {
+			waitSlack(t, workspace, part, func(s slack.State) bool {
+				return slices.ContainsFunc(s.Answers(dm), func(m slack.Message) bool { return strings.Contains(m.Text, part) })
+			})
 		}, func() {
 			bot.kill(syscall.SIGTERM)
 			bot = start(t, w.env, "run")
@@ -72,13 +80,13 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 	})
 }
 
-// allowPattern is the command that allows what a server says otherwise.
-var allowPattern = regexp.MustCompile("/mcp allow notes [0-9a-f]{32,}")
+// allowPattern is the command that allows what a server says otherwise; in Slack commands begin with "!".
+var allowPattern = regexp.MustCompile("[/!]mcp allow notes [0-9a-f]{32,}")
 
 // connected is what the audit has of [connectNotes].
 func connected(who string) []string {
 	return []string{
-		"mcp add: " + who + "notes", "mcp remove: " + who + "notes", "mcp add: " + who + "notes", "connect: " + who + "notes", "disconnect: " + who + "notes",
+		"mcp add: " + who + "notes", "mcp remove: " + who + "notes", "mcp add: " + who + "notes", "connect: " + who + "notes", "mcp allow: " + who + "notes", "disconnect: " + who + "notes",
 		"mcp remove: " + who + "notes",
 	}
 }
@@ -95,7 +103,7 @@ func notesReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 	return useTool(req, "mcp_notes", "notes_connect", "{}")
 }
 
-func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart func()) {
+func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, told func(string), restart func()) {
 	t.Helper()
 	wantIn(t, ask("/mcp"), "no MCP servers yet")
 	wantIn(t, ask("/mcp add notes "+em.URL+" role=owner"), "Added notes", "connect notes")
@@ -109,7 +117,10 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, restart
 		t.Fatalf("%v: %s", err, answer)
 	}
 	restart()
-	wantIn(t, ask("/connect notes "+back), "is connected", "2 tools")
+	ask("/connect notes " + back) // the answer and the notice come in any order
+	told("It has 2 tools")
+	told("shows the new words")
+	wantIn(t, ask(allowPattern.FindString(ask("/mcp allow notes"))), "Allowed: notes now uses its new descriptions.")
 	restart()
 	wantIn(t, ask("who am I now?"), "it is ada")
 	wantIn(t, ask("/mcp"), "notes", "works, 2 tools", "added in a chat")

@@ -258,7 +258,7 @@ func changeNotice(st mcp.Status, texts bool) string {
 		return ""
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "The MCP server **%s** has changed since it was allowed:\n\n", wording.EscapeMarkdown(st.Name))
+	fmt.Fprintf(&out, "The MCP server **%s** says what no administrator has allowed yet:\n\n", wording.EscapeMarkdown(st.Name))
 	for i, change := range st.PendingChanges {
 		if i == maxNoticed && !texts {
 			fmt.Fprintf(&out, "- and %s more\n", wording.Plural(len(st.PendingChanges)-i, "change", "changes"))
@@ -274,7 +274,7 @@ func changeNotice(st mcp.Status, texts bool) string {
 		}
 		out.WriteString("\n")
 	}
-	out.WriteString("\nUntil an administrator allows the change, the tools keep their old descriptions and ask as before. ")
+	out.WriteString("\nUntil an administrator allows it, the tools keep their old descriptions and ask as before. ")
 	if !texts {
 		fmt.Fprintf(&out, "`/mcp %s` shows the new words, and how to allow them.", st.Name)
 		return out.String()
@@ -421,7 +421,10 @@ func addedText(name string, one addedServer, st mcp.Status) string {
 		text = fmt.Sprintf("Added %s. Each person connects their own account with `/connect %s`; I know its tools once the first person has done so.", name, name)
 	}
 	text += " " + st.DescribeLine()
-	if one.Trust == mcp.TrustHints {
+	switch {
+	case one.Trust == mcp.TrustHints && one.Auth == mcp.AuthOAuth:
+		return text + " Every call asks before it runs; once I know its tools, administrators can allow those to run at once of which it says that they only read."
+	case one.Trust == mcp.TrustHints:
 		return text + " They ask before they run, except those that it says only read."
 	}
 	return text + " Every call asks before it runs (`trust=hints` behind the address lets those run at once of which the server says that they only read)."

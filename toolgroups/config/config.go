@@ -56,6 +56,8 @@ type Config struct {
 type Skills interface {
 	// States returns whether each skill is switched on, by name.
 	States() map[string]bool
+	// Description returns what a skill says of itself, which stands in every prompt once it is switched on.
+	Description(name string) string
 }
 
 // Tools holds the tools. It may be used concurrently.
@@ -109,12 +111,14 @@ func (f *Tools) handlers() map[string]toolgroups.Handler {
 	}
 }
 
-// describe names the agent and the provider of a call, whose arguments have ids alone.
+// describe names the agent and the provider of a call, whose arguments have ids alone, and says what a skill that
+// is switched on adds to the prompt.
 func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, error) {
 	var in struct {
 		Agent     string `json:"agent_id"`
 		Provider  string `json:"provider_id"`
 		Preferred string `json:"preferred_provider_id"`
+		switchArgs
 	}
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
 		return "", fmt.Errorf("describe a call of %s: %w", call.Name, err)
@@ -134,8 +138,14 @@ func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, err
 		}
 		lines = append(lines, fmt.Sprintf("The provider: %s (%s)", wording.Quote(p.Name, maxPromptExcerpt), p.BaseURL))
 	}
+	if in.Type == "skill" && in.Enabled && f.cfg.Skills != nil {
+		lines = append(lines, "Every prompt then says of it: "+wording.Quote(f.cfg.Skills.Description(in.Name), maxSkill))
+	}
 	return strings.Join(lines, "\n"), nil
 }
+
+// maxSkill bounds the description of a skill, in characters: all of it is shown.
+const maxSkill = 1024
 
 // newHandler makes a handler from a function. failed is the code of an error of the store, and of a
 // refusal because the thing exists or there are too many.

@@ -292,7 +292,7 @@ func TestFetchIsStopped(t *testing.T) {
 }
 
 // A card names the agent and the provider that a call concerns, and not by their ids alone.
-func TestACardNamesTheAgentAndTheProvider(t *testing.T) {
+func TestACardSaysWhatACallNames(t *testing.T) {
 	d := newDesk(t)
 	agent, err := d.settings.Agents.Add(t.Context(), settings.Agent{Name: "Cook", Prompt: "You cook.", Owner: "telegram:7"})
 	if err != nil {
@@ -307,6 +307,8 @@ func TestACardNamesTheAgentAndTheProvider(t *testing.T) {
 		{"update_agent", `{"agent_id":"` + agent.ID + `","preferred_provider_id":"` + provider.ID + `"}`, "The agent: “Cook” (telegram:7)\nThe provider: “Spare” (https://spare.test/v1)"},
 		{"set_default_model", `{"provider_id":"` + provider.ID + `","model_id":"m"}`, "The provider: “Spare” (https://spare.test/v1)"},
 		{"set_config", `{"key":"log_level","value":"info"}`, ""},
+		{"set_tool_enabled", `{"name":"weekly","enabled":true,"type":"skill"}`, "Every prompt then says of it: “sum up ’now’”"},
+		{"set_tool_enabled", `{"name":"weekly","enabled":false,"type":"skill"}`, ""},
 	} {
 		tool, _ := d.registry.Load().Tool(c.tool)
 		if got, err := tool.Describe(t.Context(), toolgroups.Call{Arguments: json.RawMessage(c.arguments)}); err != nil || got != c.want {

@@ -67,6 +67,13 @@ type harness struct {
 
 const presetKey = "sk-preset-secret"
 
+// weekly is one skill, which is switched off.
+type weekly struct{}
+
+func (weekly) States() map[string]bool { return map[string]bool{"weekly": false} }
+
+func (weekly) Description(string) string { return "sum up\n\"now\"" }
+
 func newDesk(t testing.TB) *harness {
 	t.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})
@@ -90,7 +97,7 @@ func newDesk(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	d.family, err = config.New(config.Config{
-		Settings: d.settings, Registry: d.registry.Load, OnSwitch: d.rebuild,
+		Settings: d.settings, Registry: d.registry.Load, OnSwitch: d.rebuild, Skills: weekly{},
 		FetchModels: func(context.Context, settings.Provider) ([]settings.Model, error) { return d.fetched, d.fails },
 	})
 	if err != nil {

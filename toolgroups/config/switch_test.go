@@ -31,10 +31,10 @@ func TestSwitchTools(t *testing.T) {
 	d.ok("set_tool_enabled", args{"name": "pdf", "enabled": false, "type": "group"}, "Group 'pdf' is now off")
 	text := d.ok("list_tool_states", nil,
 		"pdf: off\n- pdf_extract_text: on (its group is off)\n- pdf_info: off (its group is off)\n",
-		"Without a group:\n- create_agent: on\n- exec: on\n- load_tool_group: on")
+		"Without a group:\n- create_agent: on\n- exec: on\n- load_tool_group: on", "\n\nSkills:\n- weekly: off")
 	var order []string
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "-") && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "Without") {
+		if !strings.HasPrefix(line, "-") && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "Without") && !strings.HasPrefix(line, "Skills") {
 			order = append(order, line)
 		}
 	}

@@ -128,29 +128,29 @@ func TestCardsOfGoogleTools(t *testing.T) {
 	r.connect(t, ada, adaMail)
 	many, _ := json.Marshal(map[string][]string{"message_ids": strings.Fields(strings.Repeat("m-1 ", maxNamed+2))})
 	for _, tc := range []struct{ tool, arguments, want string }{
-		{"drive_share_file", `{"file_id":"sheet-budget","email":"mallory@evil.example","role":"reader"}`, `File: "Budget 2026" (spreadsheet), owner: you, shared with others: no`},
-		{"drive_move_file", `{"file_id":"file-shared","new_parent_id":"folder-reports"}`, `File: "Bob's plan.txt" ("text/plain"), owner: "Bob Builder" ("bob@example.com"), shared with others: yes
-New parent: "Reports" (folder), owner: you, shared with others: no`},
-		{"drive_upload", `{"file_path":"upload.txt","name":"x","parent_id":"root"}`, `File path: "upload.txt" in the workspace, 13 bytes
-Parent: "My Drive" (folder), owner: you, shared with others: no`},
-		{"drive_upload", `{"file_path":"none.txt","name":"x"}`, `File path: cannot be read: "There is no file 'none.txt' in the workspace."`},
-		{"docs_append_text", `{"document_id":"doc-notes","text":"x"}`, `Document: "Notes" (document), owner: you, shared with others: no`},
-		{"slides_delete_slide", `{"presentation_id":"slides-pitch","slide_id":"slide-2"}`, `Presentation: "Pitch" (presentation), owner: you, shared with others: no
-Slide: number 2 of 2, with the text "How"`},
-		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-lunch"}`, `Calendar: "ada@example.com", the main one of the account
-Event: "Lunch with Bob", starts 2026-11-03T12:00:00Z, organizer: you, guests: "bob@example.com", "ada@example.com"`},
-		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-standup"}`, `Calendar: "ada@example.com", the main one of the account
-Event: "Stand-up", starts 2026-11-03T09:00:00Z, with all its repetitions, organizer: you, guests: none`},
-		{"docs_append_text", `{"document_id":"doc-notes","resource":"form-survey","re\u017fource":"form-survey","text":"x"}`, `Document: "Notes" (document), owner: you, shared with others: no`},
-		{"calendar_quick_add", `{"calendar_id":"calendar-team","text":"x"}`, `Calendar: "Team", the account's role: "writer"`},
-		{"contacts_delete", `{"resource_name":"people/c1"}`, `Resource name: "Bob Builder" ("bob@example.com")`},
-		{"contacts_delete", `{"resource_name":"people/../c1"}`, `Resource name: cannot be read: "'resource_name' must look like people/c123, not \"people/../c1\""`},
-		{"tasks_delete_task", `{"tasklist_id":"list-home","task_id":"task-milk"}`, "Task: \"Buy milk\"\nTasklist: \"Home\""},
-		{"gmail_delete_label", `{"label_id":"Label_2"}`, `Label: "Travel/2026"`},
-		{"gmail_delete_draft", `{"draft_id":"draft-1"}`, `Draft: "Ideas" to "grace@example.com"`},
+		{"drive_share_file", `{"file_id":"sheet-budget","email":"mallory@evil.example","role":"reader"}`, `File: “Budget 2026” (spreadsheet), owner: you, shared with others: no`},
+		{"drive_move_file", `{"file_id":"file-shared","new_parent_id":"folder-reports"}`, `File: “Bob's plan.txt” (“text/plain”), owner: “Bob Builder” (“bob@example.com”), shared with others: yes
+New parent: “Reports” (folder), owner: you, shared with others: no`},
+		{"drive_upload", `{"file_path":"upload.txt","name":"x","parent_id":"root"}`, `File path: “upload.txt” in the workspace, 13 bytes
+Parent: “My Drive” (folder), owner: you, shared with others: no`},
+		{"drive_upload", `{"file_path":"none.txt","name":"x"}`, `File path: cannot be read: “There is no file 'none.txt' in the workspace.”`},
+		{"docs_append_text", `{"document_id":"doc-notes","text":"x"}`, `Document: “Notes” (document), owner: you, shared with others: no`},
+		{"slides_delete_slide", `{"presentation_id":"slides-pitch","slide_id":"slide-2"}`, `Presentation: “Pitch” (presentation), owner: you, shared with others: no
+Slide: number 2 of 2, with the text “How”`},
+		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-lunch"}`, `Calendar: “ada@example.com”, the main one of the account
+Event: “Lunch with Bob”, starts 2026-11-03T12:00:00Z, organizer: you, guests: “bob@example.com”, “ada@example.com”`},
+		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-standup"}`, `Calendar: “ada@example.com”, the main one of the account
+Event: “Stand-up”, starts 2026-11-03T09:00:00Z, with all its repetitions, organizer: you, guests: none`},
+		{"docs_append_text", `{"document_id":"doc-notes","resource":"form-survey","re\u017fource":"form-survey","text":"x"}`, `Document: “Notes” (document), owner: you, shared with others: no`},
+		{"calendar_quick_add", `{"calendar_id":"calendar-team","text":"x"}`, `Calendar: “Team”, the account's role: “writer”`},
+		{"contacts_delete", `{"resource_name":"people/c1"}`, `Resource name: “Bob Builder” (“bob@example.com”)`},
+		{"contacts_delete", `{"resource_name":"people/../c1"}`, `Resource name: cannot be read: “'resource_name' must look like people/c123, not ’people/../c1’”`},
+		{"tasks_delete_task", `{"tasklist_id":"list-home","task_id":"task-milk"}`, "Task: “Buy milk”\nTasklist: “Home”"},
+		{"gmail_delete_label", `{"label_id":"Label_2"}`, `Label: “Travel/2026”`},
+		{"gmail_delete_draft", `{"draft_id":"draft-1"}`, `Draft: “Ideas” to “grace@example.com”`},
 		{"gmail_settings_delete_filter", `{"filter_id":"filter-1"}`, `Filter: {"action":{"addLabelIds":["Label_2"]},"criteria":{"from":"noreply@airline.example"}}`},
-		{"gmail_settings_create_filter", `{"from":"x@example.com","add_label_ids":["Label_1","Label_2"]}`, "Add label: \"Work\"\nAdd label: \"Travel/2026\""},
-		{"gmail_trash", string(many), strings.Repeat("Message: \"Lunch on Thursday?\" from \"Bob Builder <bob@example.com>\"\n", maxNamed) + "2 more are not named here."},
+		{"gmail_settings_create_filter", `{"from":"x@example.com","add_label_ids":["Label_1","Label_2"]}`, "Add label: “Work”\nAdd label: “Travel/2026”"},
+		{"gmail_trash", string(many), strings.Repeat("Message: “Lunch on Thursday?” from “Bob Builder <bob@example.com>”\n", maxNamed) + "2 more are not named here."},
 		{"gmail_send", `{"to":"x@example.com","subject":"x","body":"x"}`, ""},
 	} {
 		if got := r.describe(t, dir, tc.tool, tc.arguments); got != tc.want {
@@ -173,7 +173,7 @@ func TestANameCannotImitateTheCard(t *testing.T) {
 		t.Fatal(fault)
 	}
 	const share = `{"file_id":"file-shared","email":"mallory@evil.example","role":"reader"}`
-	begin, end := `File: "plan\" (document), owner: you File: \"Agendaxxx`, `xxx…" ("text/plain"), owner: "Bob Builder" ("bob@example.com"), shared with others: yes`
+	begin, end := `File: “plan’ (document), owner: you File: ’Agendaxxx`, `xxx…” (“text/plain”), owner: “Bob Builder” (“bob@example.com”), shared with others: yes`
 	if got := r.describe(t, "", "drive_share_file", share); !strings.HasPrefix(got, begin) || !strings.HasSuffix(got, end) || strings.Contains(got, "\n") {
 		t.Errorf("the card says %q", got)
 	}
@@ -200,8 +200,8 @@ func TestTheCardSaysWhatItCannotName(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "docs", "gmail_settings")
 	for _, tc := range []struct{ tool, arguments, want string }{
-		{"docs_append_text", `{"document_id":"doc-notes","text":"x"}`, `Document: "Notes", owner and sharing cannot be read`},
-		{"docs_append_text", `{"document_id":"none","text":"x"}`, `Document: cannot be read: "Google did not find it: Requested entity was not found: none (404). Check the id."`},
+		{"docs_append_text", `{"document_id":"doc-notes","text":"x"}`, `Document: “Notes”, owner and sharing cannot be read`},
+		{"docs_append_text", `{"document_id":"none","text":"x"}`, `Document: cannot be read: “Google did not find it: Requested entity was not found: none (404). Check the id.”`},
 		{"gmail_settings_create_filter", `{"from":"x@example.com","add_label_ids":["Label_1"]}`, "Add label: cannot be read with the permissions that were granted"},
 	} {
 		if got := r.describe(t, "", tc.tool, tc.arguments); got != tc.want {

@@ -232,13 +232,12 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 	if len(s.group.Tools) == 0 {
 		return Trial{}, errors.New("it lists no tool that can be used")
 	}
-	r := s.record
-	r.Line = s.ownLine(r.Listed)
+	r := s.newRecord(s.record.Listed)
 	return Trial{Server: cfg, Tools: len(s.group.Tools), LeftOut: s.group.LeftOut, Line: s.line(r), record: r}, nil
 }
 
 // Pin pins the descriptions of a tried server's tools: later changes need approval. If the server
-// shows its tools only after a sign-in, the first user's list is pinned.
+// shows its tools only after a sign-in, the first user's list is pinned, without permissions.
 func (c *Client) Pin(ctx context.Context, name string, tried Trial) (err error) {
 	switch {
 	case c.cfg.Accounts.KV == nil:

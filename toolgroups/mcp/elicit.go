@@ -175,23 +175,7 @@ func (a *askers) ask(ctx context.Context, p *sdk.ElicitParams) (toolgroups.Answe
 		}
 		q.Fields = fields
 	}
-	answer, err := toolgroups.Ask(ctx, q)
-	if answer.Action == toolgroups.AnswerAccept && q.URL == "" {
-		answer.Values = addDefaults(answer.Values, q.Fields)
-	}
-	return answer, err
-}
-
-// addDefaults returns the values with the defaults of the fields that were left out.
-func addDefaults(values toolgroups.Values, fields []toolgroups.Field) toolgroups.Values {
-	all := make(toolgroups.Values, len(fields))
-	for _, f := range fields {
-		if f.Default != nil {
-			all[f.Name] = f.Default
-		}
-	}
-	maps.Copy(all, values)
-	return all
+	return toolgroups.Ask(ctx, q)
 }
 
 // registerURL registers an elicitation whose completion the server will report; end removes it.

@@ -118,7 +118,7 @@ func TestAServerAsksThePersonOfTheCall(t *testing.T) {
 	}
 }
 
-// Numbers keep their digits in both directions, with a question in a request and with one in a result.
+// What the person leaves out is not sent, whatever the server suggests. Numbers keep their digits in both directions, with a question in a request and with one in a result.
 func TestNumbersOfAQuestionKeepTheirDigits(t *testing.T) {
 	const params = `{"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":725653563933458433},"b":{"type":"integer"},"c":{"type":"number"}}}}`
 	answers := make(chan string, 1)
@@ -162,7 +162,7 @@ func TestNumbersOfAQuestionKeepTheirDigits(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		if want := `{"a":725653563933458433,"b":725653563933458435,"c":2.5}`; res.Text != want {
+		if want := `{"b":725653563933458435,"c":2.5}`; res.Text != want {
 			t.Errorf("%s: the server got %s, want %s", path, res.Text, want)
 		}
 		if got := p.asked[0].Fields[0].Default; got != json.Number("725653563933458433") {

@@ -275,7 +275,8 @@ const elicitMethod = `"elicitation/create"`
 // formKey is the key of a form's own schema in the metadata of a question.
 const formKey = "oneclaw/schema"
 
-// packForm keeps the schema of a form as the server sent it, for the digits of its numbers.
+// packForm keeps the schema of a form as the server sent it, for the digits of its numbers. The library gets it
+// without defaults, which it would send for what a person leaves out.
 func packForm(params json.RawMessage) json.RawMessage {
 	fields := objectFields(params)
 	schema, ok := fields["requestedSchema"]
@@ -289,12 +290,31 @@ func packForm(params json.RawMessage) json.RawMessage {
 	var err error
 	if meta[formKey], err = toolgroups.EncodeJSON(strings.ToValidUTF8(string(schema), "\uFFFD")); err == nil {
 		fields["_meta"], err = toolgroups.EncodeJSON(meta)
+		fields["requestedSchema"] = withoutDefaults(schema)
 	}
 	packed, failed := toolgroups.EncodeJSON(fields)
 	if err != nil || failed != nil {
 		return params
 	}
 	return packed
+}
+
+// withoutDefaults returns the schema of a form without the defaults of its fields.
+func withoutDefaults(schema json.RawMessage) json.RawMessage {
+	form := objectFields(schema)
+	properties := objectFields(form["properties"])
+	for name, one := range properties {
+		if property := objectFields(one); property["default"] != nil {
+			delete(property, "default")
+			properties[name], _ = toolgroups.EncodeJSON(property) // never fails: it was decoded
+		}
+	}
+	if properties == nil {
+		return schema
+	}
+	form["properties"], _ = toolgroups.EncodeJSON(properties)
+	schema, _ = toolgroups.EncodeJSON(form)
+	return schema
 }
 
 // unpackForm returns the schema of a form as the server sent it.

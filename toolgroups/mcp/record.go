@@ -34,7 +34,8 @@ const (
 // for an administrator.
 type record struct {
 	// Allowed has the tools as an administrator allowed them by adding the server or allowing its changes.
-	// For a server in the settings the first list counts as allowed.
+	// For a server in the settings the first list counts as allowed; for one that was added in a chat before its
+	// tools were known it counts without permissions: it may be that of anybody's account.
 	Allowed toolList `json:"allowed"`
 	// Listed is what the server listed last, so that its tools are known while it is not connected.
 	Listed toolList `json:"listed,omitzero"`
@@ -104,17 +105,24 @@ func byName(entries []entry) map[string]entry {
 	return m
 }
 
+// newRecord returns the record of a server whose list is allowed as it is.
+func (s *server) newRecord(l toolList) record {
+	r := record{Allowed: l, Listed: l, Line: s.ownLine(l)}
+	r.Allowed.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
+	return r
+}
+
 // withList returns the record after the server has sent a list. New tools have no permissions.
 func (r record) withList(s *server, l toolList) record {
-	r.Listed = l
-	if r.Allowed.Fingerprint != l.Fingerprint {
-		l.Tools = slices.DeleteFunc(slices.Clone(l.Tools), func(e entry) bool { return e.Fault != "" })
-		if !s.cfg.addedInChat {
-			r.Line = s.ownLine(l)
-		}
+	switch {
+	case r.Allowed.Fingerprint == l.Fingerprint:
+	case s.cfg.addedInChat: // no administrator has seen any of its tools
 		r.Allowed = l
-		return r
+		r.Allowed.Tools = nil
+	default:
+		return s.newRecord(l)
 	}
+	r.Listed = l
 	known := byName(r.Allowed.Tools)
 	r.Allowed.Tools = slices.Clone(r.Allowed.Tools)
 	for _, e := range l.Tools {

@@ -52,7 +52,7 @@ func TestSkillsAreSwitchedOff(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		_, err := l.Skill("weekly")
 		states := l.States()
-		if (err == nil) != on || strings.Contains(l.Section(), "weekly") != on || states["weekly"] != on || states["create-skill"] != on || !states["create-tool"] {
+		if (err == nil) != on || strings.Contains(l.Section(), "weekly") != on || states["weekly"] != on || states["create-skill"] != on || !states["create-tool"] || l.Description("weekly") != "sum up" {
 			t.Errorf("switched on %t: %v, %v", on, err, states)
 		}
 		l.SetOff(nil)

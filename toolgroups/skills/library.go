@@ -131,6 +131,13 @@ func (l *Library) States() map[string]bool {
 	return states
 }
 
+// Description returns the description of a valid skill, switched on or not.
+func (l *Library) Description(name string) string {
+	l.refreshAndLock()
+	defer l.mu.Unlock()
+	return l.valid()[name].Description
+}
+
 // Section returns the part of the system prompt that lists the skills, or "". It is
 // deterministic.
 func (l *Library) Section() string {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oneclaw/internal/wording"
@@ -32,7 +31,7 @@ const (
 )
 
 // Quoted returns a text of others as one quoted line, so that it cannot pass for a word of the card.
-func Quoted(text string) string { return strconv.Quote(wording.OneLine(text, maxQuoted)) }
+func Quoted(text string) string { return wording.Quote(text, maxQuoted) }
 
 // Person names a person of whom Google gives an address, a name or both.
 func Person(name, address string) string {
