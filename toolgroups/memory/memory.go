@@ -50,8 +50,6 @@ const (
 	maxRemoved = 200
 	// shortNote is the length up to which only an equal note is a duplicate, not one that contains it.
 	shortNote = 20
-	// maxAttempts bounds the attempts of a write that conflicts with others.
-	maxAttempts = 10
 
 	keyPrefix = "memory/"
 )
@@ -234,7 +232,7 @@ func (m *Memory) remove(ctx context.Context, scope toolgroups.Scope, name, unsav
 			if note = doc.Removed[i].Note; unsaved != "" && doc.Removed[i].ReplacedBy != unsaved {
 				return toolgroups.ErrChanged
 			}
-			return errUnchanged
+			return storage.ErrUnchanged
 		}
 		i, err := doc.find(scope, name)
 		if err != nil {
@@ -265,7 +263,7 @@ func (m *Memory) restore(ctx context.Context, scope toolgroups.Scope, id string,
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		if i := doc.indexOf(id); i >= 0 {
 			note = doc.Notes[i]
-			return errUnchanged
+			return storage.ErrUnchanged
 		}
 		at := doc.findRemoved(id)
 		if at < 0 {
@@ -514,34 +512,20 @@ func (m *Memory) replaceDamaged(ctx context.Context, owner string, entry storage
 	return m.read(ctx, owner)
 }
 
-// errUnchanged is returned by a function that changes nothing.
-var errUnchanged = errors.New("memory: unchanged")
-
 // update changes an owner's document with f. After a conflict with another writer it tries again.
 func (m *Memory) update(ctx context.Context, owner string, f func(*document) error) error {
-	for range maxAttempts {
+	return storage.Retry(ctx, func() error {
 		doc, rev, err := m.read(ctx, owner)
 		if err != nil {
 			return err
 		}
-		if err := f(&doc); errors.Is(err, errUnchanged) {
-			return nil
-		} else if err != nil {
+		if err := f(&doc); err != nil {
 			return err
 		}
 		if len(doc.Removed) > 0 {
 			doc.prune(m.cfg.Now())
 		}
-		data, err := json.Marshal(doc)
-		if err != nil {
-			return fmt.Errorf("encode memory of %s: %w", owner, err)
-		}
-		if _, err = m.cfg.Store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
-			return nil
-		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return fmt.Errorf("store memory of %s: %w", owner, err)
-		}
-	}
-	return fmt.Errorf("store memory of %s: too many conflicts: %w", owner, storage.ErrConflict)
+		_, err = storage.Save(ctx, m.cfg.Store, keyPrefix+owner, doc, rev)
+		return err
+	})
 }
