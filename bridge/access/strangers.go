@@ -130,7 +130,7 @@ func (b strangerNotices) removeNotices(ctx context.Context, prefix string, pass 
 		if json.Unmarshal(entry.Value, &at) == nil && !pass(at) {
 			continue
 		}
-		if err := b.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := b.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict there is a new one
 			return fmt.Errorf("delete the record of a notice to a stranger: %w", err)
 		}
 	}

@@ -89,7 +89,7 @@ func (l *Ledger) prune(ctx context.Context, today string) error {
 			old = json.Unmarshal(entry.Value, &total) == nil && total.LastDay < oldest
 		}
 		if old {
-			if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+			if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // another process prunes too
 				return err
 			}
 		}

@@ -211,7 +211,7 @@ func (l *Ledger) charges(ctx context.Context, below string) (all []storedCharge,
 		if err := l.cfg.OnDamaged(ctx, entry); err != nil {
 			return nil, fmt.Errorf("budget: move %s aside: %w", entry.Key, err)
 		}
-		if err := l.cfg.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := l.cfg.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // another process has done it
 			return nil, fmt.Errorf("budget: remove %s: %w", entry.Key, err)
 		}
 	}

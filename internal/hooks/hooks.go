@@ -45,7 +45,7 @@ type Config struct {
 	MaxHooks int
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 }
 
@@ -59,8 +59,8 @@ type Hooks struct {
 
 // New checks the configuration and returns the webhooks.
 func New(cfg Config) (*Hooks, error) {
-	if cfg.Store == nil || cfg.Submit == nil {
-		return nil, errors.New("hooks: no store or no Submit function")
+	if cfg.Store == nil || cfg.Submit == nil || cfg.Now == nil {
+		return nil, errors.New("hooks: Store, Submit and Now are required")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "webhooks")
 	if err != nil {
@@ -72,9 +72,6 @@ func New(cfg Config) (*Hooks, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	return &Hooks{cfg: cfg, sealer: sealer, warned: cache.New[string, struct{}](100)}, nil
 }

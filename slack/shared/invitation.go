@@ -157,7 +157,7 @@ func (v *Invitations) Prune(ctx context.Context) error {
 		if err == nil && len(v.dropExpired(v.decode(entry))) == 0 {
 			err = v.kv.Delete(ctx, entry.Key, entry.Revision)
 		}
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict it has a new invitation
 			return err
 		}
 	}

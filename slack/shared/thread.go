@@ -53,7 +53,7 @@ func (r *Progress) Prune(ctx context.Context) error {
 		if err == nil && (json.Unmarshal(entry.Value, &t) != nil || r.clock.Now().Sub(t.At) > threadAge) {
 			err = r.kv.Delete(ctx, entry.Key, entry.Revision)
 		}
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict the bot has just joined again
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ const (
 type Config struct {
 	// Store keeps the notes. Required.
 	Store storage.KV
-	// Now returns the current time. nil means [time.Now].
+	// Now returns the current time. Required.
 	Now func() time.Time
 	// Zone returns the time zone of displayed days. nil means UTC.
 	Zone func() *time.Location
@@ -77,13 +77,10 @@ type Memory struct {
 
 // New makes a memory on a store.
 func New(cfg Config) (*Memory, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("memory: no store")
+	if cfg.Store == nil || cfg.Now == nil {
+		return nil, errors.New("memory: Store and Now are required")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
@@ -506,7 +503,7 @@ func (m *Memory) replaceDamaged(ctx context.Context, owner string, entry storage
 	if err == nil {
 		err = m.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	}
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict another process has replaced it
 		return document{}, 0, fmt.Errorf("replace the damaged memory of %s: %w", owner, err)
 	}
 	return m.read(ctx, owner)

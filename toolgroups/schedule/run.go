@@ -353,7 +353,7 @@ func (s *Schedule) index(ctx context.Context, t Task) error {
 			continue
 		}
 		_, err := s.cfg.Store.Put(ctx, dueKey(at, t.Owner, t.ID), nil, storage.Absent)
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict it is there
 			return fmt.Errorf("add to the index: %w", err)
 		}
 	}

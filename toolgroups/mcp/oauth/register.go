@@ -192,7 +192,7 @@ func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 	if err == nil && known.ID == id {
 		err = a.cfg.KV.Delete(ctx, key, rev)
 	}
-	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) {
+	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) { // after a conflict there is a new one
 		a.cfg.Logger.Warn("cannot delete a client that an authorization server does not know", "server", s.Name, "err", err)
 	}
 }
