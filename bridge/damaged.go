@@ -108,7 +108,7 @@ func (r *damageHandler) replaceRecord(ctx context.Context, key string, rev stora
 					s.Generation++
 				}
 			}
-			_, err = queue.Write(ctx, r.store, key, s, rev)
+			_, err = storage.Save(ctx, r.store, key, s, rev)
 			return err
 		}
 	}

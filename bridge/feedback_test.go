@@ -143,7 +143,7 @@ func TestFeedbackOvertakesFeedback(t *testing.T) {
 		id := "answer-" + strconv.Itoa(tries)
 		key = receipts.Prefix + "fake:1/" + id + "/text"
 		receipt := receipts.Receipt{Message: chats.Message{Chat: chat, ID: id, Kind: chats.KindText}, Answer: receipts.Answer{Parts: []receipts.Part{{ID: id}}}}
-		if _, err := queue.Write(t.Context(), store, key, receipt, storage.Any); err != nil {
+		if _, err := storage.Save(t.Context(), store, key, receipt, storage.Any); err != nil {
 			rt.Fatal(err)
 		}
 		var events []receipts.Feedback

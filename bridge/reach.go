@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,16 +49,11 @@ func unreachableKey(chat chats.Chat) string { return unreachablePrefix + chat.Wi
 
 // find returns the record of a chat; nil if the chat can be reached.
 func (r *reach) find(ctx context.Context, chat chats.Chat) (*unreachable, storage.Revision, error) {
-	entry, err := r.store.Get(ctx, unreachableKey(chat))
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, storage.Absent, nil
+	known, rev, err := storage.Load[unreachable](ctx, r.store, unreachableKey(chat))
+	if rev == storage.Absent {
+		return nil, rev, err
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("read whether %s can be reached: %w", chat, err)
-	}
-	var known unreachable
-	_ = json.Unmarshal(entry.Value, &known) // a damaged one counts as old
-	return &known, entry.Revision, nil
+	return &known, rev, nil // a damaged one counts as old
 }
 
 // isPaused reports whether a task in a chat should not run now.
@@ -90,10 +84,7 @@ func (r *reach) setReachable(ctx context.Context, chat chats.Chat, reachable boo
 		if known != nil {
 			next.Since = known.Since
 		}
-		var value []byte
-		if value, err = json.Marshal(next); err == nil {
-			_, err = r.store.Put(ctx, unreachableKey(chat), value, rev)
-		}
+		_, err = storage.Save(ctx, r.store, unreachableKey(chat), next, rev)
 	}
 	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrNotFound) {
 		return nil // another process has recorded it

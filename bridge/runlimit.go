@@ -65,7 +65,7 @@ func (u *unattended) insert(ctx context.Context, j *queue.Run) error {
 		if known != nil {
 			return u.inserter.insert(ctx, j)
 		}
-		rounds, err := u.rounds(ctx, day, user)
+		rounds, _, err := storage.Load[int](ctx, u.store, roundsKey(day, user))
 		if err != nil {
 			return err
 		}
@@ -90,20 +90,8 @@ func (u *unattended) insert(ctx context.Context, j *queue.Run) error {
 	return fmt.Errorf("count unattended runs: %w", storage.ErrConflict)
 }
 
-// rounds returns how often a person has let a user's runs of a day go on.
-func (u *unattended) rounds(ctx context.Context, day, user string) (rounds int, err error) {
-	entry, err := u.store.Get(ctx, morePrefix+day+"/"+queue.Hash(user))
-	if errors.Is(err, storage.ErrNotFound) {
-		return 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(entry.Value, &rounds)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the limit of unattended runs: %w", err)
-	}
-	return rounds, nil
-}
+// roundsKey is the key of how often a person has let a user's runs of a day go on.
+func roundsKey(day, user string) string { return morePrefix + day + "/" + queue.Hash(user) }
 
 // tell posts a card that says that the runs of a user are paused, once in each chat and round.
 func (u *unattended) tell(ctx context.Context, to chats.Chat, of pausedCard) error {
@@ -137,25 +125,13 @@ func (u *unattended) handlePress(ctx context.Context, press interact.Press) (int
 	if err := press.Author.Record(ctx, "let runs go on", of.User); err != nil {
 		return interact.Result{}, err
 	}
-	key, rev := morePrefix+of.Day+"/"+queue.Hash(of.User), storage.Absent
-	entry, err := u.store.Get(ctx, key)
-	if err == nil {
-		rev = entry.Revision
-	} else if !errors.Is(err, storage.ErrNotFound) {
-		return interact.Result{}, fmt.Errorf("read the limit of unattended runs: %w", err)
+	key := roundsKey(of.Day, of.User)
+	rounds, rev, err := storage.Load[int](ctx, u.store, key)
+	if err == nil && rounds <= of.Rounds { // otherwise another card has done it
+		_, err = storage.Save(ctx, u.store, key, of.Rounds+1, rev)
 	}
-	rounds, err := u.rounds(ctx, of.Day, of.User)
 	if err != nil {
 		return interact.Result{}, err
-	}
-	if rounds <= of.Rounds { // otherwise another card has done it
-		value, err := json.Marshal(of.Rounds + 1)
-		if err != nil {
-			return interact.Result{}, fmt.Errorf("encode the limit of unattended runs: %w", err)
-		}
-		if _, err := u.store.Put(ctx, key, value, rev); err != nil {
-			return interact.Result{}, fmt.Errorf("store the limit of unattended runs: %w", err)
-		}
 	}
 	return interact.Result{Toast: "They go on.", Text: fmt.Sprintf("▶ Unattended runs go on today, up to %d.", u.limit*(2+of.Rounds)), Close: true}, nil
 }

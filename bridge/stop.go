@@ -209,13 +209,13 @@ func (s *interrupter) stopAnswerFound(ctx context.Context, j *queue.Run, open []
 
 // recordStop stores in the session that a press has ended an answer.
 func (s *interrupter) recordStop(ctx context.Context, j, older *queue.Run) error {
-	err := storage.ErrConflict
-	for errors.Is(err, storage.ErrConflict) { // a /clear may change the session meanwhile
-		var session conversation.Session
-		if session, err = conversation.Current(ctx, s.store, s.queue.CurrentChat(j.Message.Chat)); err == nil {
+	err := storage.Retry(ctx, func() error { // a /clear may change the session meanwhile
+		session, err := conversation.Current(ctx, s.store, s.queue.CurrentChat(j.Message.Chat))
+		if err == nil {
 			_, err = session.StopAnswer(ctx, s.store, older.Seq)
 		}
-	}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("stop the answer to %s: %w", older.Key(), err)
 	}

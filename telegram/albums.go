@@ -2,8 +2,6 @@ package telegram
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,8 +17,6 @@ const (
 	// arrive within seconds.
 	maxAlbums       = 1024
 	maxStoredAlbums = 100
-	// albumTries bounds the tries of a conflicting write.
-	albumTries = 20
 )
 
 // album identifies the files that were sent at once, or a piece of a long text. Files and pieces arrive
@@ -46,15 +42,10 @@ func newAlbumStore(kv storage.KV) albumStore {
 // add records albums for all processes. It returns once they are on disk: the next item may reach
 // another process as soon as this one is confirmed.
 func (a *albumStore) add(ctx context.Context, list ...album) error {
-	err := storage.ErrConflict
-	if a.kv == nil || a.knowsAll(list) {
-		err = nil
-	}
-	for try := 0; errors.Is(err, storage.ErrConflict) && try < albumTries; try++ {
-		err = a.write(ctx, list)
-	}
-	if err != nil {
-		return fmt.Errorf("telegram: store an album: %w", err)
+	if a.kv != nil && !a.knowsAll(list) {
+		if err := storage.Retry(ctx, func() error { return a.write(ctx, list) }); err != nil {
+			return fmt.Errorf("telegram: store an album: %w", err)
+		}
 	}
 	for _, one := range list {
 		a.known.Put(one, true, cache.Forever)
@@ -77,10 +68,7 @@ func (a *albumStore) write(ctx context.Context, added []album) error {
 	if len(list) == before {
 		return nil
 	}
-	body, err := json.Marshal(list[max(0, len(list)-maxStoredAlbums):])
-	if err == nil {
-		_, err = a.kv.Put(ctx, albumsKey, body, rev)
-	}
+	_, err = storage.Save(ctx, a.kv, albumsKey, list[max(0, len(list)-maxStoredAlbums):], rev)
 	return err
 }
 
@@ -104,21 +92,9 @@ func (a *albumStore) knowsAll(list []album) bool {
 
 // read returns the stored list. An undecodable list counts as empty.
 func (a *albumStore) read(ctx context.Context) (list []album, rev storage.Revision, err error) {
-	if list, rev, err = readList[album](ctx, a.kv, albumsKey); err != nil {
-		err = fmt.Errorf("telegram: read the albums for the bot: %w", err)
+	list, rev, err = storage.Load[[]album](ctx, a.kv, albumsKey)
+	if err != nil && rev == storage.Absent {
+		return nil, rev, fmt.Errorf("telegram: the albums for the bot: %w", err)
 	}
-	return list, rev, err
-}
-
-// readList returns a stored list. A missing or an undecodable one counts as empty.
-func readList[T any](ctx context.Context, kv storage.KV, key string) (list []T, rev storage.Revision, err error) {
-	entry, err := kv.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, storage.Absent, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	_ = json.Unmarshal(entry.Value, &list) // then it is empty
-	return list, entry.Revision, nil
+	return list, rev, nil
 }

@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -94,14 +93,13 @@ func (one undecidedItem) isOld() bool { return time.Since(one.At) >= undecidedAg
 
 // change passes the updates that are not old to f, and stores those that f returns.
 func (u *undecided) change(ctx context.Context, f func([]undecidedItem) []undecidedItem) error {
-	err := storage.ErrConflict
-	for try := 0; errors.Is(err, storage.ErrConflict) && try < albumTries; try++ {
-		var items []undecidedItem
-		var rev storage.Revision
-		if items, rev, err = u.load(ctx); err == nil {
-			err = u.write(ctx, f(slices.DeleteFunc(items, undecidedItem.isOld)), rev)
+	err := storage.Retry(ctx, func() error {
+		items, rev, err := u.load(ctx)
+		if err != nil {
+			return err
 		}
-	}
+		return u.write(ctx, f(slices.DeleteFunc(items, undecidedItem.isOld)), rev)
+	})
 	if err != nil {
 		return fmt.Errorf("telegram: store the items of an album: %w", err)
 	}
@@ -113,10 +111,11 @@ func (u *undecided) load(ctx context.Context) (items []undecidedItem, rev storag
 	if u.kv == nil {
 		return u.items, storage.Absent, nil
 	}
-	if items, rev, err = readList[undecidedItem](ctx, u.kv, undecidedKey); err != nil {
-		err = fmt.Errorf("telegram: read the items of an album: %w", err)
+	items, rev, err = storage.Load[[]undecidedItem](ctx, u.kv, undecidedKey)
+	if err != nil && rev == storage.Absent {
+		return nil, rev, fmt.Errorf("telegram: the items of an album: %w", err)
 	}
-	return items, rev, err
+	return items, rev, nil
 }
 
 func (u *undecided) write(ctx context.Context, items []undecidedItem, rev storage.Revision) error {
@@ -129,9 +128,6 @@ func (u *undecided) write(ctx context.Context, items []undecidedItem, rev storag
 	case len(items) == 0:
 		return u.kv.Delete(ctx, undecidedKey, rev)
 	}
-	body, err := json.Marshal(items)
-	if err == nil {
-		_, err = u.kv.Put(ctx, undecidedKey, body, rev)
-	}
+	_, err := storage.Save(ctx, u.kv, undecidedKey, items, rev)
 	return err
 }

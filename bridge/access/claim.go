@@ -56,36 +56,38 @@ func SharedClaim(ctx context.Context, kv storage.KV, now time.Time, secret []byt
 	return newClaim(ctx, kv, now, false, secret)
 }
 
-func newClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool, secret []byte) (Claim, error) {
-	for {
+func newClaim(ctx context.Context, kv storage.KV, now time.Time, byHand bool, secret []byte) (offer Claim, err error) {
+	err = storage.Retry(ctx, func() error {
 		// Read the claim first: if a user redeems it after this read, the write below is a conflict.
 		earlier, err := readClaim(ctx, kv)
 		if err != nil {
-			return Claim{}, err
+			return err
 		}
 		owned, err := HasOwner(ctx, kv)
 		switch {
 		case err != nil:
-			return Claim{}, err
+			return err
 		case owned:
-			return Claim{}, ErrOwned
+			return ErrOwned
 		case earlier.ByHand && !byHand && earlier.isOpen(now):
-			return Claim{Until: earlier.Until}, ErrClaimOpen
+			offer = Claim{Until: earlier.Until}
+			return ErrClaimOpen
 		}
 		if code := deriveCode(secret, earlier.Seed); secret != nil && earlier.isOpen(now) && earlier.matches(code) {
-			return Claim{Code: code, Until: earlier.Until}, nil
+			offer = Claim{Code: code, Until: earlier.Until}
+			return nil
 		}
-		offer := Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
+		offer = Claim{Code: rand.Text(), Until: now.Add(ClaimAge)}
 		stored := storedClaim{Until: offer.Until, ByHand: byHand}
 		if secret != nil {
 			stored.Seed = rand.Text()
 			offer.Code = deriveCode(secret, stored.Seed)
 		}
 		stored.Hash = hashCode(offer.Code)
-		if _, err = queue.Write(ctx, kv, claimKey, stored, earlier.rev); !errors.Is(err, storage.ErrConflict) {
-			return offer, err
-		}
-	}
+		_, err = storage.Save(ctx, kv, claimKey, stored, earlier.rev)
+		return err
+	})
+	return offer, err
 }
 
 // deriveCode derives the code of a claim from a secret and a seed.
@@ -141,19 +143,11 @@ func (c storedClaim) matches(code string) bool {
 // readClaim returns the newest claim. It returns an empty one if there is none or if its record is
 // damaged: no code matches that, and the next claim replaces it.
 func readClaim(ctx context.Context, kv storage.KV) (storedClaim, error) {
-	var c storedClaim
-	entry, err := kv.Get(ctx, claimKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return c, nil
+	c, rev, err := storage.Load[storedClaim](ctx, kv, claimKey)
+	if c.rev = rev; rev != storage.Absent {
+		err = nil
 	}
-	if err != nil {
-		return c, fmt.Errorf("read claim: %w", err)
-	}
-	if json.Unmarshal(entry.Value, &c) != nil {
-		c = storedClaim{}
-	}
-	c.rev = entry.Revision
-	return c, nil
+	return c, err
 }
 
 // Answers to codes that do not redeem a claim.
@@ -220,7 +214,7 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 	if !m.Direct {
 		c.Compromised = true
 		d.cfg.Log.Warn("the claim code was shown in a shared chat and is no longer valid: oneclaw claim prints a new one", "chat", m.Chat.String(), "user", m.SenderID())
-		_, err := queue.Write(ctx, d.cfg.Store, claimKey, c, c.rev)
+		_, err := storage.Save(ctx, d.cfg.Store, claimKey, c, c.rev)
 		return "Everyone here could read that code, so it is no longer valid. Run `oneclaw claim` on the computer where I run, and send me the new code in a direct chat.", err
 	}
 	owner := newPerson(m, standingOwner, d.cfg.Now())

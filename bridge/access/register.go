@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/queue"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -226,7 +225,7 @@ func (r *register) owner() (person, bool) {
 // put stores a person over the revision that one has. When it returns nil, the change is on disk and in
 // effect. After an error, a change that was stored all the same takes effect at the next read.
 func (r *register) put(ctx context.Context, one *person) error {
-	rev, err := queue.Write(ctx, r.kv, accessPrefix+one.User, one, one.rev)
+	rev, err := storage.Save(ctx, r.kv, accessPrefix+one.User, one, one.rev)
 	if err != nil {
 		return r.refreshAfterConflict(ctx, one.User, err)
 	}

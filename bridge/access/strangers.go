@@ -61,21 +61,19 @@ func (n notice) key() string {
 }
 
 // recordNotice reports whether to send a notice, and records it.
-func (b strangerNotices) recordNotice(ctx context.Context, n notice, now time.Time) (bool, error) {
-	for {
-		told, err := b.tryRecord(ctx, n, now)
-		if !errors.Is(err, storage.ErrConflict) {
-			return told, err
-		}
-	}
+func (b strangerNotices) recordNotice(ctx context.Context, n notice, now time.Time) (told bool, err error) {
+	err = storage.Retry(ctx, func() (err error) {
+		told, err = b.tryRecord(ctx, n, now)
+		return err
+	})
+	return told, err
 }
 
 func (b strangerNotices) tryRecord(ctx context.Context, n notice, now time.Time) (bool, error) {
 	var own storage.Revision
 	for _, known := range n.suppressedBy() {
-		var at time.Time
-		rev, err := b.read(ctx, known.key(), &at)
-		if err != nil {
+		at, rev, err := storage.Load[time.Time](ctx, b.store, known.key())
+		if err != nil && rev == storage.Absent { // a damaged record counts as empty, and is overwritten
 			return false, err
 		}
 		if rev != storage.Absent && now.Sub(at) < strangerInterval {
@@ -85,9 +83,8 @@ func (b strangerNotices) tryRecord(ctx context.Context, n notice, now time.Time)
 			own = rev
 		}
 	}
-	var h hourCount
-	rev, err := b.read(ctx, hourKey, &h)
-	if err != nil {
+	h, rev, err := storage.Load[hourCount](ctx, b.store, hourKey)
+	if err != nil && rev == storage.Absent {
 		return false, err
 	}
 	if now.Sub(h.Began) >= time.Hour {
@@ -109,19 +106,6 @@ func (b strangerNotices) tryRecord(ctx context.Context, n notice, now time.Time)
 		return false, fmt.Errorf("record a notice to a stranger: %w", err)
 	}
 	return true, nil
-}
-
-// read reads a record. A record that does not decode counts as empty, and is overwritten.
-func (b strangerNotices) read(ctx context.Context, key string, v any) (storage.Revision, error) {
-	entry, err := b.store.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return storage.Absent, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the record of a notice to a stranger: %w", err)
-	}
-	_ = json.Unmarshal(entry.Value, v)
-	return entry.Revision, nil
 }
 
 // forget deletes the records of a user, or of all users if user is empty.
@@ -146,7 +130,7 @@ func (b strangerNotices) removeNotices(ctx context.Context, prefix string, pass 
 		if json.Unmarshal(entry.Value, &at) == nil && !pass(at) {
 			continue
 		}
-		if err := b.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := b.store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict there is a new one
 			return fmt.Errorf("delete the record of a notice to a stranger: %w", err)
 		}
 	}

@@ -111,7 +111,7 @@ func Prune(ctx context.Context, kv storage.KV, before time.Time) error {
 		if n++; n <= maxEntries && entry.Key < oldest {
 			continue
 		}
-		if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // another process prunes too
 			return fmt.Errorf("remove an audit entry: %w", err)
 		}
 	}

@@ -59,15 +59,14 @@ func EraseBy(ctx context.Context, store storage.Store, log, by string, before in
 
 // appendEmpty adds an empty record to a log, unless the log does not exist.
 func appendEmpty(ctx context.Context, store storage.Log, log string) error {
-	err := storage.ErrConflict
-	for errors.Is(err, storage.ErrConflict) {
-		err = nil
+	err := storage.Retry(ctx, func() (err error) {
 		for last, failed := range store.Records(ctx, log, storage.Query{Backward: true, Limit: 1}) {
 			if err = failed; err == nil {
 				_, err = store.Append(ctx, log, last.Pos, storage.Record{})
 			}
 		}
-	}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("end %s: %w", log, err)
 	}
@@ -84,7 +83,7 @@ func eraseTitle(ctx context.Context, kv storage.KV, owner, log string) error {
 	}
 	if err == nil {
 		c.Title, c.By = erasedTitle, ""
-		_, err = queue.Write(ctx, kv, entry.Key, c, entry.Revision)
+		_, err = storage.Save(ctx, kv, entry.Key, c, entry.Revision)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("erase the title of %s: %w", log, err)
@@ -198,7 +197,7 @@ func (c Conversation) eraseBefore(ctx context.Context, store storage.Store, befo
 		oldest = before
 	}
 	c.Title, c.OldestTurn = erasedTitle, oldest
-	_, err = queue.Write(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
+	_, err = storage.Save(ctx, store, conversationKey(c.Owner, c.Log()), c, rev)
 	if errors.Is(err, storage.ErrConflict) {
 		err = nil // retry at the next pruning
 	}

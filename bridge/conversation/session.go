@@ -324,11 +324,7 @@ func conversationKey(owner, log string) string { return ConversationPrefix + own
 
 // AddToList adds a conversation to its owner's list. It is idempotent.
 func (c Conversation) AddToList(ctx context.Context, kv storage.KV) error {
-	data, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode conversation %s: %w", c.Log(), err)
-	}
-	_, err = kv.Put(ctx, conversationKey(c.Owner, c.Log()), data, storage.Absent)
+	_, err := storage.Save(ctx, kv, conversationKey(c.Owner, c.Log()), c, storage.Absent)
 	if err != nil && !errors.Is(err, storage.ErrConflict) {
 		return fmt.Errorf("list conversation %s: %w", c.Log(), err)
 	}
@@ -367,16 +363,12 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 
 // FindConversation returns the conversation of an owner with the given log; storage.ErrNotFound if it
 // has not begun.
-func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (c Conversation, err error) {
-	key := conversationKey(owner, log)
-	entry, err := kv.Get(ctx, key)
-	if err != nil {
-		return c, fmt.Errorf("find %s: %w", key, err)
+func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
+	c, rev, err := storage.Load[Conversation](ctx, kv, conversationKey(owner, log))
+	if err == nil && rev == storage.Absent {
+		err = storage.ErrNotFound
 	}
-	if err := json.Unmarshal(entry.Value, &c); err != nil {
-		return c, fmt.Errorf("decode %s: %w", key, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // ChatLog returns the name of the log of a conversation in a chat.

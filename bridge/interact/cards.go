@@ -359,16 +359,14 @@ func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 
 // change changes a card, retrying after conflicts, and returns the changed card; nil if there is no such
 // card. The callback returns how the change reaches the chat.
-func (d *Cards) change(ctx context.Context, token string, change func(*StoredCard) chats.Kind) (*StoredCard, error) {
-	for {
-		kept, err := d.Get(ctx, token)
-		if kept == nil || err != nil {
-			return nil, err
+func (d *Cards) change(ctx context.Context, token string, change func(*StoredCard) chats.Kind) (kept *StoredCard, err error) {
+	err = storage.Retry(ctx, func() (err error) {
+		if kept, err = d.Get(ctx, token); kept == nil || err != nil {
+			return err
 		}
-		if err = d.save(ctx, kept, change(kept)); !errors.Is(err, storage.ErrConflict) {
-			return kept, err
-		}
-	}
+		return d.save(ctx, kept, change(kept))
+	})
+	return kept, err
 }
 
 // save writes a changed card, together with the job that shows the change. A card that is still being

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -65,18 +64,16 @@ func StopToken(m chats.Message) string {
 
 // setPreview stores the preview of an open job while its turn runs, if the job still has the lease token
 // holder. It returns the job as it is stored now. See [queue.Store.Refresh].
-func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (*queue.Run, error) {
-	for {
-		j, err := jobs.Load(ctx, key)
-		switch {
+func setPreview(ctx context.Context, jobs queue.Store, key, holder string, p *Preview) (j *queue.Run, err error) {
+	err = storage.Retry(ctx, func() (err error) {
+		switch j, err = jobs.Load(ctx, key); {
 		case err != nil:
-			return nil, err
+			return err
 		case j == nil || j.LeaseToken != holder:
-			return nil, fmt.Errorf("%s: %w", key, queue.ErrLost)
+			return fmt.Errorf("%s: %w", key, queue.ErrLost)
 		}
 		DeliveryOf(j).Preview = p
-		if err = jobs.Put(ctx, j); !errors.Is(err, storage.ErrConflict) {
-			return j, err
-		}
-	}
+		return jobs.Put(ctx, j)
+	})
+	return j, err
 }

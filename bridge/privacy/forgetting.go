@@ -161,7 +161,7 @@ func (d *Eraser) Finish(ctx context.Context, j *queue.Run) error {
 // save writes the record of the sender of a job, and returns the number of the write.
 func (d *Eraser) save(ctx context.Context, j *queue.Run, done bool) (int64, error) {
 	f := conversation.Forgotten{Seq: j.Seq, At: d.cfg.Now(), Done: done}
-	rev, err := queue.Write(ctx, d.cfg.Store, conversation.ForgottenPrefix+j.Message.SenderID(), f, storage.Any)
+	rev, err := storage.Save(ctx, d.cfg.Store, conversation.ForgottenPrefix+j.Message.SenderID(), f, storage.Any)
 	return d.cfg.OpenJobs.Base.Load() + int64(rev), err //nolint:gosec // a store is never written 2^63 times
 }
 

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,18 +50,6 @@ func Decode(entry storage.Entry, v any) error {
 		return &DamagedError{Key: entry.Key, Data: entry.Value, Err: err}
 	}
 	return nil
-}
-
-// Write encodes v as JSON and stores it under a key, if the key still has the given revision.
-func Write(ctx context.Context, kv storage.KV, key string, v any, rev storage.Revision) (storage.Revision, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return 0, fmt.Errorf("encode %s: %w", key, err)
-	}
-	if rev, err = kv.Put(ctx, key, data, rev); err != nil {
-		return 0, fmt.Errorf("store %s: %w", key, err)
-	}
-	return rev, nil
 }
 
 // MessageOf returns the chat, without its thread, the id and the kind of a job's message from the job's

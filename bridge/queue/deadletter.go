@@ -58,7 +58,7 @@ type DeadLetterStore struct {
 func (s DeadLetterStore) Add(ctx context.Context, a DeadLetter) error {
 	a.Time = s.Now()
 	a.Data = a.Data[:min(len(a.Data), maxDeadLetterData)]
-	if _, err := Write(ctx, s.KV, DeadLetterKey(a.Key), a, storage.Any); err != nil {
+	if _, err := storage.Save(ctx, s.KV, DeadLetterKey(a.Key), a, storage.Any); err != nil {
 		return fmt.Errorf("store the dead letter %s: %w", a.Key, err)
 	}
 	s.Log.Error("dead letter stored: oneclaw doctor lists it", "incident", a.Incident, "key", a.Key, "chat", a.Chat, "reason", a.Reason)

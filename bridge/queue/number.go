@@ -2,9 +2,6 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"oneclaw/storage"
 )
@@ -23,22 +20,18 @@ func (s Store) AssignSeq(j *Run) {
 // RaiseNumbers makes the numbers of new jobs higher than newest, the highest existing number, which may
 // come from another store with higher revisions. seen is a revision that the store has reached.
 func (s Store) RaiseNumbers(ctx context.Context, newest int64, seen storage.Revision) error {
-	entry, err := s.Store.Get(ctx, baseKey)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("read %s: %w", baseKey, err)
-	}
-	var base int64
-	if err == nil && json.Unmarshal(entry.Value, &base) != nil {
-		base = 0 // derived from the existing numbers below
-	}
-	for rev := entry.Revision; base+int64(seen) < newest; seen = rev { //nolint:gosec // as above
-		base = newest - int64(seen) //nolint:gosec // as above
-		if rev, err = Write(ctx, s.Store, baseKey, base, rev); errors.Is(err, storage.ErrConflict) {
-			return s.RaiseNumbers(ctx, newest, seen) // another process raises the numbers as well
-		} else if err != nil {
+	return storage.Retry(ctx, func() error { // another process may raise the numbers as well
+		base, rev, err := storage.Load[int64](ctx, s.Store, baseKey)
+		if err != nil && rev == storage.Absent { // a damaged one is derived from the existing numbers
 			return err
 		}
-	}
-	s.Base.Store(base)
-	return nil
+		for ; base+int64(seen) < newest; seen = rev { //nolint:gosec // as above
+			base = newest - int64(seen) //nolint:gosec // as above
+			if rev, err = storage.Save(ctx, s.Store, baseKey, base, rev); err != nil {
+				return err
+			}
+		}
+		s.Base.Store(base)
+		return nil
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"oneclaw/bridge/chats"
@@ -19,19 +18,19 @@ import (
 // accepts contains the message, it returns false.
 func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, o receipts.Feedback, passes func(*receipts.Receipt) bool) (changed bool, err error) {
 	o.At = o.At.UTC().Round(0) // equal to the decoded value
-	for {
+	err = storage.Retry(ctx, func() error {
+		changed = false
 		found, err := findAnswer(ctx, jobs, chat, id, passes)
 		if found == nil || err != nil {
-			return false, err
+			return err
 		}
-		write, changed := found.turn.AddFeedback(o)
-		if write {
-			_, err = queue.Write(ctx, jobs.Store, found.key, found.record, found.rev)
+		var write bool
+		if write, changed = found.turn.AddFeedback(o); write {
+			_, err = storage.Save(ctx, jobs.Store, found.key, found.record, found.rev)
 		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return changed && err == nil, err
-		}
-	}
+		return err
+	})
+	return changed && err == nil, err
 }
 
 // answerRecord is the record of a job or a receipt, and the turn in the record.

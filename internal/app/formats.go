@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -61,11 +60,9 @@ func upgradeTo5(ctx context.Context, store storage.Store, log *slog.Logger) erro
 // replaceErasures replaces the open jobs that each erase a person in one chat by the person's record. The
 // first sweep erases in all chats.
 func replaceErasures(ctx context.Context, store storage.Store) error {
-	var base int64
-	if entry, err := store.Get(ctx, "numbers"); err == nil {
-		_ = json.Unmarshal(entry.Value, &base)
-	} else if !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("read the base of numbers: %w", err)
+	base, rev, err := storage.Load[int64](ctx, store, "numbers")
+	if err != nil && rev == storage.Absent {
+		return err
 	}
 	for entry, err := range store.List(ctx, storage.Range{Prefix: queue.OpenPrefix}) {
 		if err != nil {

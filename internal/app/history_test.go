@@ -67,7 +67,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 	if _, err := store.Append(t.Context(), c.Log(), 0, records...); err != nil {
 		t.Fatal(err)
 	}
-	notes, err := memory.New(memory.Config{Store: store})
+	notes, err := memory.New(memory.Config{Now: time.Now, Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestSearchFindsWhatAFullScanFinds(t *testing.T) {
 // sees that.
 func TestSearchFindsResultsThatWereLeftOut(t *testing.T) {
 	store, c, begun := newTalk(t)
-	notes, err := memory.New(memory.Config{Store: store})
+	notes, err := memory.New(memory.Config{Now: time.Now, Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAQuestionIsNotFoundByItsOwnTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	notes, err := memory.New(memory.Config{Store: store})
+	notes, err := memory.New(memory.Config{Now: time.Now, Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}

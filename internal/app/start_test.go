@@ -48,7 +48,7 @@ func TestARestartSignsNobodyOut(t *testing.T) {
 	if _, err := store.Put(ctx, "access/"+ann, []byte(`{"user":"`+ann+`","standing":"admin"}`), storage.Absent); err != nil {
 		t.Fatal(err)
 	}
-	before, err := signin.New(signin.Config{Store: store, Listen: cfg.Listen, IsAdmin: func(string) bool { return true }})
+	before, err := signin.New(signin.Config{Now: time.Now, Store: store, Listen: cfg.Listen, IsAdmin: func(string) bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,22 +14,17 @@ import (
 // change reads some sums, and stores what decide makes of them if that returns true. It decides again if
 // another process was faster.
 func (l *Ledger) change(ctx context.Context, keys []string, decide func(sums) bool) error {
-	for {
+	return storage.Retry(ctx, func() error {
 		all, err := l.load(ctx, keys...)
-		if err != nil {
+		if err != nil || !decide(all) {
 			return err
-		}
-		if !decide(all) {
-			return nil
 		}
 		ops, err := all.ops()
 		if err == nil && len(ops) > 0 {
 			_, err = l.cfg.Store.Write(ctx, ops...)
 		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // Move moves the accounts of a chat and its threads to another. It may be repeated.
@@ -94,7 +89,7 @@ func (l *Ledger) prune(ctx context.Context, today string) error {
 			old = json.Unmarshal(entry.Value, &total) == nil && total.LastDay < oldest
 		}
 		if old {
-			if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+			if err := kv.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // another process prunes too
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ type Config struct {
 	OnDamaged func(ctx context.Context, entry storage.Entry) error
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 }
 
@@ -77,8 +77,8 @@ type call struct {
 
 // Open checks the configuration and makes a ledger. It reads nothing from the store.
 func Open(cfg Config) (*Ledger, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("budget: no store")
+	if cfg.Store == nil || cfg.Now == nil {
+		return nil, errors.New("budget: Store and Now are required")
 	}
 	if cfg.ReplyTokens < 0 {
 		return nil, errors.New("budget: a bound is negative")
@@ -92,9 +92,6 @@ func Open(cfg Config) (*Ledger, error) {
 	}
 	if cfg.Location == nil {
 		cfg.Location = func() *time.Location { return time.UTC }
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.OnDamaged == nil {

@@ -343,8 +343,8 @@ func TestOpenChecks(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	for name, cfg := range map[string]budget.Config{
 		"no store": {},
-		"reply":    {Store: b.store, ReplyTokens: -1},
-		"prices":   {Store: b.store, Prices: budget.PriceTable{"x": {Input: -1}}},
+		"reply":    {Store: b.store, Now: time.Now, ReplyTokens: -1},
+		"prices":   {Store: b.store, Now: time.Now, Prices: budget.PriceTable{"x": {Input: -1}}},
 	} {
 		if _, err := budget.Open(cfg); err == nil {
 			t.Errorf("%s: no error", name)

@@ -3,7 +3,6 @@ package budget
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -73,14 +72,9 @@ func sumOfDays(ctx context.Context, kv storage.KV, last time.Time, n int, a Acco
 
 // readSum reads the usage of an account; for a damaged record it recomputes it.
 func readSum(ctx context.Context, kv storage.KV, key string) (sum Usage, found bool, err error) {
-	entry, err := kv.Get(ctx, key)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return Usage{}, false, nil
-	case err != nil:
-		return Usage{}, false, fmt.Errorf("read %s: %w", key, err)
-	case json.Unmarshal(entry.Value, &sum) != nil:
+	sum, rev, err := storage.Load[Usage](ctx, kv, key)
+	if err != nil && rev != storage.Absent {
 		sum, err = recompute(ctx, kv, key, time.Time{}) // no total of a chat
 	}
-	return sum, true, err
+	return sum, rev != storage.Absent, err
 }

@@ -230,7 +230,7 @@ func TestNoModelIsAskedBeyondWhatCanBeKept(t *testing.T) {
 	t.Cleanup(func() { _ = store.Close() })
 	failing := &stumbling{Store: store}
 	failing.failures.Store(1 << 30)
-	l, err := budget.Open(budget.Config{Store: failing})
+	l, err := budget.Open(budget.Config{Now: time.Now, Store: failing})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,10 +144,7 @@ func (l *Ledger) mend(ctx context.Context, entry storage.Entry) (*record, error)
 		return nil, err
 	}
 	r := &record{Usage: sum, LastDay: l.today()}
-	data, err := json.Marshal(r)
-	if err == nil {
-		r.rev, err = l.cfg.Store.Put(ctx, entry.Key, data, entry.Revision)
-	}
+	r.rev, err = storage.Save(ctx, l.cfg.Store, entry.Key, r, entry.Revision)
 	if errors.Is(err, storage.ErrConflict) { // another process was faster
 		again, err := l.load(ctx, entry.Key)
 		return again[entry.Key], err
@@ -214,7 +211,7 @@ func (l *Ledger) charges(ctx context.Context, below string) (all []storedCharge,
 		if err := l.cfg.OnDamaged(ctx, entry); err != nil {
 			return nil, fmt.Errorf("budget: move %s aside: %w", entry.Key, err)
 		}
-		if err := l.cfg.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err := l.cfg.Store.Delete(ctx, entry.Key, entry.Revision); err != nil && !errors.Is(err, storage.ErrConflict) { // another process has done it
 			return nil, fmt.Errorf("budget: remove %s: %w", entry.Key, err)
 		}
 	}
@@ -224,8 +221,6 @@ func (l *Ledger) charges(ctx context.Context, below string) (all []storedCharge,
 const (
 	// maxFolded bounds the charges that one write adds to the sums.
 	maxFolded = 200
-	// maxConflicts bounds how often that is tried while other processes do the same.
-	maxConflicts = 10
 	// foreignAge is the age from which a charge is added by any process, because its own may be dead. Each
 	// process looks for such charges as often.
 	// Then an empty one is in its place for emptyAge, in case that its own process inserts it again.
@@ -235,14 +230,16 @@ const (
 
 // fold adds the stored charges below a prefix to the sums.
 func (l *Ledger) fold(ctx context.Context, below string) error {
-	for conflicts := 0; ; {
-		more, err := l.foldSome(ctx, below)
-		if errors.Is(err, storage.ErrConflict) && conflicts < maxConflicts {
-			conflicts++
-		} else if err != nil || !more {
+	for more := true; more; {
+		err := storage.Retry(ctx, func() (err error) {
+			more, err = l.foldSome(ctx, below)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // foldSome adds some charges to the sums, in the write that deletes them, and reports whether there are

@@ -112,7 +112,7 @@ func FuzzCatalogue(f *testing.F) {
 func TestServersOfTheCatalogueAreSwitchedOnByAButton(t *testing.T) {
 	store := openStore(t)
 	r := newReplica(t, store)
-	desk := connections.New(connections.Config{Servers: r.servers, Store: store, Catalogue: connections.Catalogue{
+	desk := connections.New(connections.Config{Now: time.Now, Servers: r.servers, Store: store, Catalogue: connections.Catalogue{
 		LookedUp: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
 		Servers: []connections.Entry{
 			{Name: "mine", Title: "Mine", URL: "https://mine.example/mcp", Purpose: "My things", Client: connections.ClientByHand, Guide: "https://mine.example/guide"},

@@ -3,7 +3,6 @@ package connections
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -347,14 +346,10 @@ func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name s
 		return "Nothing was added: " + strings.TrimSuffix(err.Error(), ".") + ".", false, nil
 	}
 	one.Auth, one.AddedBy, one.AddedAt = tried.Server.Auth, call.User, d.cfg.Now()
-	data, err := json.Marshal(one)
-	if err != nil {
-		return "", false, err
-	}
 	if err := call.Author.Record(ctx, "mcp add", name); err != nil {
 		return "", false, err
 	}
-	_, err = d.cfg.Store.Put(ctx, serverPrefix+name, data, storage.Absent)
+	_, err = storage.Save(ctx, d.cfg.Store, serverPrefix+name, one, storage.Absent)
 	if errors.Is(err, storage.ErrConflict) { // added meanwhile through another replica
 		before, err := d.storedServer(ctx, name)
 		return d.answerStored(ctx, call, name, one, before, err)
@@ -373,18 +368,9 @@ func (d *Handler) addServer(ctx context.Context, call bridge.CommandCall, name s
 }
 
 // storedServer returns the record of an added server; the zero value if there is none.
-func (d *Handler) storedServer(ctx context.Context, name string) (one addedServer, err error) {
-	entry, err := d.cfg.Store.Get(ctx, serverPrefix+name)
-	if errors.Is(err, storage.ErrNotFound) {
-		return one, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(entry.Value, &one)
-	}
-	if err != nil {
-		return one, fmt.Errorf("read the MCP server: %w", err)
-	}
-	return one, nil
+func (d *Handler) storedServer(ctx context.Context, name string) (addedServer, error) {
+	one, _, err := storage.Load[addedServer](ctx, d.cfg.Store, serverPrefix+name)
+	return one, err
 }
 
 // answerStored answers a command that adds a server which is stored already. If the user has added the

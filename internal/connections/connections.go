@@ -39,7 +39,7 @@ type Config struct {
 	Catalogue Catalogue
 	// NotifyAdmins sends a text to administrators, once per key. If nil, only /mcp shows changes.
 	NotifyAdmins func(ctx context.Context, key, text string) error
-	// Now returns the current time. nil means time.Now.
+	// Now returns the current time. Required.
 	Now func() time.Time
 	// Logger receives details that are not shown to users. nil discards them.
 	Logger *slog.Logger
@@ -54,9 +54,6 @@ type Handler struct {
 
 // New makes the handler. [Handler.Load] or [Handler.Run] loads the added servers.
 func New(cfg Config) *Handler {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	return &Handler{cfg: cfg}
 }

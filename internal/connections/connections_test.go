@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -58,7 +59,7 @@ func newReplica(t *testing.T, store storage.KV) *replica {
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, r.servers.Close()) })
-	r.desk = connections.New(connections.Config{Servers: r.servers, Store: store})
+	r.desk = connections.New(connections.Config{Now: time.Now, Servers: r.servers, Store: store})
 	return r
 }
 
@@ -227,7 +228,7 @@ func TestForgetEndsSignInsThatHaveBegun(t *testing.T) {
 	r := newReplica(t, store)
 	g, err := google.New(google.Config{ClientID: "id", ClientSecret: "secret", KV: store, SecretKey: []byte("0123456789abcdef")})
 	must(t, err)
-	desk := connections.New(connections.Config{Google: g, Servers: r.servers, Store: store})
+	desk := connections.New(connections.Config{Now: time.Now, Google: g, Servers: r.servers, Store: store})
 	for _, user := range []string{"telegram:1", "telegram:2"} {
 		_, err := g.Connect(t.Context(), google.ConnectRequest{User: user, Chat: user, Direct: true, Args: "gmail"})
 		must(t, err)

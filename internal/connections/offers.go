@@ -67,12 +67,8 @@ func ImportOffers(ctx context.Context, kv storage.KV, offers []Offer, write bool
 		if reasons[i] != nil || !write {
 			continue
 		}
-		data, err := json.Marshal(offer)
-		if err == nil {
-			_, err = kv.Put(ctx, offerPrefix+offer.Name, data, storage.Absent)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("store an offered MCP server: %w", err)
+		if _, err := storage.Save(ctx, kv, offerPrefix+offer.Name, offer, storage.Absent); err != nil {
+			return nil, err
 		}
 	}
 	return reasons, nil

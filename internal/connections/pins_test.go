@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -95,7 +96,7 @@ func TestAToolThatClaimsToOnlyReadAsksUntilAnAdministratorAllowsThat(t *testing.
 
 	told := make(chan string, 10)
 	other := newReplica(t, store)
-	desk := connections.New(connections.Config{Servers: other.servers, Store: store, NotifyAdmins: func(_ context.Context, key, text string) error {
+	desk := connections.New(connections.Config{Now: time.Now, Servers: other.servers, Store: store, NotifyAdmins: func(_ context.Context, key, text string) error {
 		told <- key + "\n" + text
 		return nil
 	}})

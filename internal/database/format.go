@@ -178,13 +178,7 @@ func upgrade(ctx context.Context, store storage.Store, steps []Migration, backup
 	return writeFormat(ctx, store, &f)
 }
 
-func writeFormat(ctx context.Context, store storage.KV, f *format) error {
-	data, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Errorf("encode the format of the database: %w", err)
-	}
-	if f.rev, err = store.Put(ctx, formatKey, data, f.rev); err != nil {
-		return fmt.Errorf("record the format of the database: %w", err)
-	}
-	return nil
+func writeFormat(ctx context.Context, store storage.KV, f *format) (err error) {
+	f.rev, err = storage.Save(ctx, store, formatKey, f, f.rev)
+	return err
 }

@@ -45,7 +45,7 @@ type Config struct {
 	MaxHooks int
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 }
 
@@ -59,8 +59,8 @@ type Hooks struct {
 
 // New checks the configuration and returns the webhooks.
 func New(cfg Config) (*Hooks, error) {
-	if cfg.Store == nil || cfg.Submit == nil {
-		return nil, errors.New("hooks: no store or no Submit function")
+	if cfg.Store == nil || cfg.Submit == nil || cfg.Now == nil {
+		return nil, errors.New("hooks: Store, Submit and Now are required")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "webhooks")
 	if err != nil {
@@ -72,9 +72,6 @@ func New(cfg Config) (*Hooks, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Redact == nil {
 		cfg.Redact = func(text string) string { return text }
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	return &Hooks{cfg: cfg, sealer: sealer, warned: cache.New[string, struct{}](100)}, nil
 }
@@ -151,36 +148,25 @@ func (h *Hooks) write(ctx context.Context, one hook) error {
 	return nil
 }
 
-var (
-	// errUnchanged makes update write nothing, errRemoved makes it delete the hook.
-	errUnchanged = errors.New("hooks: unchanged")
-	errRemoved   = errors.New("hooks: removed")
-)
-
-// maxConflicts bounds the tries of an update that conflicts with other writers.
-const maxConflicts = 20
+// errRemoved makes update delete the hook.
+var errRemoved = errors.New("hooks: removed")
 
 // update reads a hook, changes it with f and writes it. It tries again if another writer was
 // faster.
 func (h *Hooks) update(ctx context.Context, id string, f func(*hook) error) error {
-	for range maxConflicts {
+	return storage.Retry(ctx, func() error {
 		one, err := h.find(ctx, id)
 		if err != nil {
 			return err
 		}
 		switch err = f(&one); {
 		case err == nil:
-			err = h.write(ctx, one)
+			return h.write(ctx, one)
 		case errors.Is(err, errRemoved):
-			err = h.cfg.Store.Delete(ctx, keyOf(id), one.rev)
-		case errors.Is(err, errUnchanged):
-			return nil
+			return h.cfg.Store.Delete(ctx, keyOf(id), one.rev)
 		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return err
-		}
-	}
-	return errors.New("update hook: too many conflicting writes")
+		return err
+	})
 }
 
 // ownedBy returns the hooks of an owner, the oldest first.
@@ -264,7 +250,7 @@ func (h *Hooks) RecordOutcome(ctx context.Context, r bridge.TaskResult) error {
 	}
 	err := h.update(ctx, id, func(one *hook) error {
 		if one.LastKey == r.Key {
-			return errUnchanged
+			return storage.ErrUnchanged
 		}
 		one.Deliveries++
 		one.LastDelivery, one.LastKey, one.Outcome = h.cfg.Now(), r.Key, outcome

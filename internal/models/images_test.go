@@ -47,7 +47,7 @@ func newStudio(t *testing.T, address string, images models.ImageSettings, limits
 	t.Cleanup(func() { _ = store.Close() })
 	s := &studio{}
 	if s.ledger, err = budget.Open(budget.Config{
-		Store: store, Prices: budget.KnownPrices(), Limits: func(context.Context) (budget.Limits, error) { return limits, nil },
+		Now: time.Now, Store: store, Prices: budget.KnownPrices(), Limits: func(context.Context) (budget.Limits, error) { return limits, nil },
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func (s *studio) voice(t *testing.T, choice string, heard bool) func(context.Con
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	stored, _, err := settings.Open(settings.Config{KV: store, SecretKey: make([]byte, 32), Agents: []settings.Agent{{ID: "a", Name: "A", Prompt: "p"}}})
+	stored, _, err := settings.Open(settings.Config{Now: time.Now, KV: store, SecretKey: make([]byte, 32), Agents: []settings.Agent{{ID: "a", Name: "A", Prompt: "p"}}})
 	if err == nil {
 		err = stored.Chats.SetVoice(t.Context(), "telegram:1", choice)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/agent"
 	"oneclaw/agent/anthropic"
@@ -45,7 +46,7 @@ func newWorld(t testing.TB, own models.OwnModel) *world {
 	}
 	own.BaseURL, own.APIKey = base, "sk-own"
 	s, vault, err := settings.Open(settings.Config{
-		KV: store, SecretKey: []byte("0123456789abcdef"),
+		Now: time.Now, KV: store, SecretKey: []byte("0123456789abcdef"),
 		Preset: settings.Preset{Type: settings.TypeOpenAI, BaseURL: base, Key: "sk-own", Model: own.Name},
 		Agents: []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: "You help."}},
 		Defaults: map[string]string{
@@ -55,7 +56,7 @@ func newWorld(t testing.TB, own models.OwnModel) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := budget.Open(budget.Config{Store: store})
+	ledger, err := budget.Open(budget.Config{Now: time.Now, Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +374,7 @@ func TestThatNoProviderCanBeAskedIsAFinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	s, vault, err := settings.Open(settings.Config{KV: store, SecretKey: []byte("0123456789abcdef"), Agents: []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: "You help."}}})
+	s, vault, err := settings.Open(settings.Config{Now: time.Now, KV: store, SecretKey: []byte("0123456789abcdef"), Agents: []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: "You help."}}})
 	if err != nil {
 		t.Fatal(err)
 	}

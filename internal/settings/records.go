@@ -116,7 +116,7 @@ func (r *records) listNames(ctx context.Context, below string) ([]string, error)
 // update reads a value, changes it with f, and writes it. If another writer has changed the value in the
 // meantime, it tries again. An error from f is returned, and nothing is written.
 func update[T any](ctx context.Context, r *records, key string, f func(value *T, exists bool) error) error {
-	for {
+	return storage.Retry(ctx, func() error {
 		present, entry, err := fetch[T](ctx, r, key)
 		if err != nil {
 			return err
@@ -124,10 +124,8 @@ func update[T any](ctx context.Context, r *records, key string, f func(value *T,
 		if err := f(&present.value, present.exists); err != nil {
 			return err
 		}
-		if err := r.put(ctx, key, present.value, entry.Revision); !errors.Is(err, storage.ErrConflict) {
-			return err
-		}
-	}
+		return r.put(ctx, key, present.value, entry.Revision)
+	})
 }
 
 func (r *records) put(ctx context.Context, key string, value any, revision storage.Revision) error {

@@ -74,7 +74,7 @@ type Config struct {
 	Defaults map[string]string
 	// Routings are the allowed values of [SettingRouting]. Empty means "groups" and "all".
 	Routings []string
-	// Now is the clock. Nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 	// OnSecret, if not nil, is called with each key and variable that is read or stored, so that the
 	// caller can mask it.
@@ -119,15 +119,12 @@ type Settings struct {
 
 // Open checks the configuration and returns the settings, and the vault for secrets.
 func Open(cfg Config) (*Settings, *Vault, error) {
-	if cfg.KV == nil {
-		return nil, nil, errors.New("settings: no store")
+	if cfg.KV == nil || cfg.Now == nil {
+		return nil, nil, errors.New("settings: KV and Now are required")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, sealPurpose)
 	if err != nil {
 		return nil, nil, fmt.Errorf("settings: %w", err)
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	if len(cfg.Routings) == 0 {
 		cfg.Routings = []string{"groups", "all"}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -28,7 +29,7 @@ const (
 
 func config(kv storage.KV) settings.Config {
 	return settings.Config{
-		KV: kv, SecretKey: []byte(secret),
+		Now: time.Now, KV: kv, SecretKey: []byte(secret),
 		Preset: settings.Preset{Type: settings.TypeOpenAI, BaseURL: "https://api.test/v1", Key: presetKey, Model: "gpt-5-mini"},
 		Agents: []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: "You help."}},
 		Defaults: map[string]string{

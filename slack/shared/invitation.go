@@ -25,9 +25,8 @@ const (
 	invitationAge = 30 * time.Minute
 	// maxChannels bounds the lists in memory.
 	maxChannels = 4096
-	// maxInvitations bounds the list of a channel, maxTries the tries of a conflicting write.
+	// maxInvitations bounds the list of a channel.
 	maxInvitations = 50
-	maxTries       = 20
 )
 
 // Invitation is an address to which a limited number of responses to a command or a press can be sent.
@@ -113,10 +112,7 @@ func (v *Invitations) update(ctx context.Context, channel string, change func([]
 		}
 		return nil
 	}
-	err := storage.ErrConflict
-	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
-		err = v.rewrite(ctx, invitationPrefix+channel, change)
-	}
+	err := storage.Retry(ctx, func() error { return v.rewrite(ctx, invitationPrefix+channel, change) })
 	if err != nil {
 		return fmt.Errorf("slack: response_url in the store: %w", err)
 	}
@@ -161,7 +157,7 @@ func (v *Invitations) Prune(ctx context.Context) error {
 		if err == nil && len(v.dropExpired(v.decode(entry))) == 0 {
 			err = v.kv.Delete(ctx, entry.Key, entry.Revision)
 		}
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict it has a new invitation
 			return err
 		}
 	}

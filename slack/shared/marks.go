@@ -65,11 +65,7 @@ func (r *Progress) Save(ctx context.Context) error {
 			return err
 		}
 	}
-	err := storage.ErrConflict
-	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
-		err = r.saveMerged(ctx)
-	}
-	return err
+	return storage.Retry(ctx, func() error { return r.saveMerged(ctx) })
 }
 
 func (r *Progress) saveMerged(ctx context.Context) error {

@@ -30,10 +30,7 @@ func (r *Progress) Join(ctx context.Context, chat chats.Chat, opener string) err
 	if r.kv == nil {
 		return nil
 	}
-	body, err := json.Marshal(participation{Opener: opener, At: r.clock.Now()})
-	if err == nil {
-		_, err = r.kv.Put(ctx, threadPrefix+chat.String(), body, storage.Any) // all say the same
-	}
+	_, err := storage.Save(ctx, r.kv, threadPrefix+chat.String(), participation{Opener: opener, At: r.clock.Now()}, storage.Any) // all say the same
 	return err
 }
 
@@ -42,15 +39,8 @@ func (r *Progress) Joined(ctx context.Context, chat chats.Chat) (opener string, 
 	if r.kv == nil {
 		return "", false, nil
 	}
-	entry, err := r.kv.Get(ctx, threadPrefix+chat.String())
-	if errors.Is(err, storage.ErrNotFound) {
-		return "", false, nil
-	}
-	var t participation
-	if err == nil {
-		err = json.Unmarshal(entry.Value, &t)
-	}
-	return t.Opener, err == nil, err
+	t, rev, err := storage.Load[participation](ctx, r.kv, threadPrefix+chat.String())
+	return t.Opener, err == nil && rev != storage.Absent, err
 }
 
 // Prune deletes the records of threads that the bot joined more than threadAge ago.
@@ -63,7 +53,7 @@ func (r *Progress) Prune(ctx context.Context) error {
 		if err == nil && (json.Unmarshal(entry.Value, &t) != nil || r.clock.Now().Sub(t.At) > threadAge) {
 			err = r.kv.Delete(ctx, entry.Key, entry.Revision)
 		}
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict the bot has just joined again
 			return err
 		}
 	}

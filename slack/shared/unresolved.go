@@ -34,7 +34,19 @@ func (r *Progress) Postpone(ctx context.Context, chat chats.Chat, d Postponement
 	if !r.postpone(chat, d) {
 		return errors.New("slack: too many postponed threads")
 	}
-	if err := r.storePostponed(ctx, chat, d); err != nil {
+	err := storage.Retry(ctx, func() error {
+		key := postponedPrefix + chat.String()
+		have, rev, err := storage.Load[Postponement](ctx, r.kv, key)
+		switch {
+		case err != nil && rev == storage.Absent:
+			return err
+		case err == nil && rev != storage.Absent && have.Since <= d.Since:
+			return nil
+		}
+		_, err = storage.Save(ctx, r.kv, key, d, rev)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("slack: store a postponed message: %w", err)
 	}
 	r.WakeUp()
@@ -52,28 +64,6 @@ func (r *Progress) postpone(chat chats.Chat, d Postponement) bool {
 		r.postponed[chat] = d
 	}
 	return true
-}
-
-func (r *Progress) storePostponed(ctx context.Context, chat chats.Chat, d Postponement) error {
-	body, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	key := postponedPrefix + chat.String()
-	err = storage.ErrConflict
-	for try := 0; errors.Is(err, storage.ErrConflict) && try < maxTries; try++ {
-		var have Postponement
-		entry, missing := r.kv.Get(ctx, key)
-		switch {
-		case errors.Is(missing, storage.ErrNotFound):
-		case missing != nil:
-			return missing
-		case json.Unmarshal(entry.Value, &have) == nil && have.Since <= d.Since:
-			return nil
-		}
-		_, err = r.kv.Put(ctx, key, body, entry.Revision)
-	}
-	return err
 }
 
 // LoadPostponed loads the postponed threads of all processes of the bot.
@@ -104,12 +94,11 @@ func (r *Progress) Resolve(ctx context.Context, chat chats.Chat, d Postponement)
 		return nil
 	}
 	key := postponedPrefix + chat.String()
-	entry, err := r.kv.Get(ctx, key)
-	var have Postponement
-	if err == nil && (json.Unmarshal(entry.Value, &have) != nil || have == d) {
-		err = r.kv.Delete(ctx, key, entry.Revision)
+	have, rev, err := storage.Load[Postponement](ctx, r.kv, key)
+	if rev != storage.Absent && (err != nil || have == d) {
+		err = r.kv.Delete(ctx, key, rev)
 	}
-	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrConflict) {
+	if errors.Is(err, storage.ErrConflict) {
 		return nil // another process has resolved it, or stored an older one
 	}
 	return err

@@ -45,11 +45,7 @@ func (l *membership) beat(ctx context.Context) error {
 	begun := time.Now()
 	l.self.Beat++
 	l.self.Retiring = l.r.isRetiring()
-	value, err := json.Marshal(l.self)
-	if err != nil {
-		return fmt.Errorf("encode the record of this replica: %w", err)
-	}
-	rev, err := l.r.cfg.Store.Put(ctx, memberPrefix+l.self.ID, value, l.rev)
+	rev, err := storage.Save(ctx, l.r.cfg.Store, memberPrefix+l.self.ID, l.self, l.rev)
 	if errors.Is(err, storage.ErrConflict) {
 		// An earlier beat may have been written although it returned an error.
 		entry, getErr := l.r.cfg.Store.Get(ctx, memberPrefix+l.self.ID)

@@ -197,11 +197,7 @@ func (l *membership) release(ctx context.Context, name string, own storage.Revis
 
 // write writes the record of a lease over a revision of it.
 func (l *membership) write(ctx context.Context, name, owner string, over storage.Revision) error {
-	value, err := json.Marshal(lease{Owner: owner})
-	if err != nil {
-		return fmt.Errorf("encode a lease: %w", err)
-	}
-	rev, err := l.r.cfg.Store.Put(ctx, leasePrefix+name, value, over)
+	rev, err := storage.Save(ctx, l.r.cfg.Store, leasePrefix+name, lease{Owner: owner}, over)
 	if errors.Is(err, storage.ErrConflict) {
 		// The event for the change is still to come, but there is none for a deleted record.
 		if entry, getErr := l.r.cfg.Store.Get(ctx, leasePrefix+name); getErr == nil {

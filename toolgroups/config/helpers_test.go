@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -87,7 +88,7 @@ func newDesk(t testing.TB) *harness {
 	})
 	d := &harness{t: t, kv: &broken{KV: store}}
 	d.settings, d.vault, err = settings.Open(settings.Config{
-		KV: d.kv, SecretKey: []byte("0123456789abcdef"),
+		Now: time.Now, KV: d.kv, SecretKey: []byte("0123456789abcdef"),
 		Preset:   settings.Preset{Type: settings.TypeOpenAI, BaseURL: "https://api.test/v1", Key: presetKey, Model: "gpt-5-mini"},
 		Agents:   []settings.Agent{{ID: "assistant", Name: "Assistant", Prompt: strings.Repeat("You help. ", 30)}},
 		Defaults: map[string]string{settings.SettingRouting: "groups", settings.SettingLogLevel: "info", settings.SettingTimeZone: "UTC"},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -281,11 +280,7 @@ func (g *Google) storeMissingScopes(ctx context.Context, user string, scopes []s
 	if len(more) == 0 {
 		return nil
 	}
-	data, err := json.Marshal(append(known, more...))
-	if err != nil {
-		return fmt.Errorf("note the missing permission: %w", err)
-	}
-	_, err = g.cfg.KV.Put(ctx, missingPrefix+user, data, rev)
+	_, err = storage.Save(ctx, g.cfg.KV, missingPrefix+user, append(known, more...), rev)
 	if err != nil && !errors.Is(err, storage.ErrConflict) { // a concurrent call stored its own
 		return service.Wrap("note the missing permission", err)
 	}
@@ -294,16 +289,9 @@ func (g *Google) storeMissingScopes(ctx context.Context, user string, scopes []s
 
 // loadMissingScopes returns the stored scopes that tools have lacked.
 func (g *Google) loadMissingScopes(ctx context.Context, user string) ([]string, storage.Revision, error) {
-	entry, err := g.cfg.KV.Get(ctx, missingPrefix+user)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, storage.Absent, nil
+	scopes, rev, err := storage.Load[[]string](ctx, g.cfg.KV, missingPrefix+user)
+	if rev != storage.Absent {
+		err = nil // overwrite an unreadable record
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	var scopes []string
-	if err := json.Unmarshal(entry.Value, &scopes); err != nil {
-		return nil, entry.Revision, nil // overwrite an unreadable record
-	}
-	return scopes, entry.Revision, nil
+	return scopes, rev, err
 }

@@ -71,11 +71,8 @@ type Images struct {
 	slots chan struct{}
 }
 
-// New makes the tools. A nil now means time.Now.
+// New makes the tools.
 func New(maker Maker, now func() time.Time) *Images {
-	if now == nil {
-		now = time.Now
-	}
 	return &Images{maker: maker, now: now, slots: make(chan struct{}, maxParallel)}
 }
 

@@ -90,7 +90,7 @@ type Config struct {
 	Resolver *net.Resolver
 	// Location returns the default time zone of _time. nil means the host's.
 	Location func() *time.Location
-	// Now returns the current time. nil means [time.Now].
+	// Now returns the current time. Required.
 	Now func() time.Time
 	// RescanInterval is the interval of [Tools.Watch]. 0 means [DefaultRescan].
 	RescanInterval time.Duration
@@ -116,8 +116,8 @@ func New(cfg Config) (*Tools, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("jstools: Dir is empty")
 	}
-	if cfg.Engine == nil {
-		return nil, errors.New("jstools: Engine is missing")
+	if cfg.Engine == nil || cfg.Now == nil {
+		return nil, errors.New("jstools: Engine or Now is missing")
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("jstools: %w", err)
@@ -127,9 +127,6 @@ func New(cfg Config) (*Tools, error) {
 	}
 	cfg.RescanInterval = cmp.Or(cfg.RescanInterval, DefaultRescan)
 	cfg.MaxWait = cmp.Or(cfg.MaxWait, 5*time.Minute)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	t := &Tools{cfg: cfg, client: guard.NewClient(guard.Config{AllowPrivate: cfg.AllowPrivate, Resolver: cfg.Resolver})}
 	t.content.Store(&folderContent{})

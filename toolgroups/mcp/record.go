@@ -268,28 +268,28 @@ func (r record) encode() []byte {
 }
 
 // change changes the record, which other processes may write concurrently.
-func (s *server) change(ctx context.Context, change func(*record)) (record, error) {
+func (s *server) change(ctx context.Context, change func(*record)) (r record, err error) {
 	if s.clientCfg.Accounts.KV == nil {
 		s.mu.Lock()
-		r := s.record
+		r = s.record
 		s.mu.Unlock()
 		change(&r)
 		return r, nil
 	}
-	for {
-		r, data, rev, err := s.load(ctx)
-		if err != nil {
-			return r, err
+	err = storage.Retry(ctx, func() error {
+		found, data, rev, err := s.load(ctx)
+		if r = found; err != nil {
+			return err
 		}
 		change(&r)
 		now := r.encode()
 		if bytes.Equal(now, data) {
-			return r, nil
+			return nil
 		}
-		if _, err = s.clientCfg.Accounts.KV.Put(ctx, RecordPrefix+s.name, now, rev); !errors.Is(err, storage.ErrConflict) {
-			return r, err
-		}
-	}
+		_, err = s.clientCfg.Accounts.KV.Put(ctx, RecordPrefix+s.name, now, rev)
+		return err
+	})
+	return r, err
 }
 
 // reload reads the record again and reports whether that has changed the group.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/toolgroups/memory"
 )
@@ -11,7 +12,7 @@ import (
 // Notes from elsewhere are saved once, as far as they fit, and a look in advance says the same.
 func TestNotesAreImportedOnce(t *testing.T) {
 	t.Parallel()
-	m, err := memory.New(memory.Config{Store: openStore(t)})
+	m, err := memory.New(memory.Config{Now: time.Now, Store: openStore(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,6 @@ const (
 	maxRemoved = 200
 	// shortNote is the length up to which only an equal note is a duplicate, not one that contains it.
 	shortNote = 20
-	// maxAttempts bounds the attempts of a write that conflicts with others.
-	maxAttempts = 10
 
 	keyPrefix = "memory/"
 )
@@ -60,7 +58,7 @@ const (
 type Config struct {
 	// Store keeps the notes. Required.
 	Store storage.KV
-	// Now returns the current time. nil means [time.Now].
+	// Now returns the current time. Required.
 	Now func() time.Time
 	// Zone returns the time zone of displayed days. nil means UTC.
 	Zone func() *time.Location
@@ -79,13 +77,10 @@ type Memory struct {
 
 // New makes a memory on a store.
 func New(cfg Config) (*Memory, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("memory: no store")
+	if cfg.Store == nil || cfg.Now == nil {
+		return nil, errors.New("memory: Store and Now are required")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.Zone == nil {
 		cfg.Zone = func() *time.Location { return time.UTC }
 	}
@@ -234,7 +229,7 @@ func (m *Memory) remove(ctx context.Context, scope toolgroups.Scope, name, unsav
 			if note = doc.Removed[i].Note; unsaved != "" && doc.Removed[i].ReplacedBy != unsaved {
 				return toolgroups.ErrChanged
 			}
-			return errUnchanged
+			return storage.ErrUnchanged
 		}
 		i, err := doc.find(scope, name)
 		if err != nil {
@@ -265,7 +260,7 @@ func (m *Memory) restore(ctx context.Context, scope toolgroups.Scope, id string,
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		if i := doc.indexOf(id); i >= 0 {
 			note = doc.Notes[i]
-			return errUnchanged
+			return storage.ErrUnchanged
 		}
 		at := doc.findRemoved(id)
 		if at < 0 {
@@ -508,40 +503,26 @@ func (m *Memory) replaceDamaged(ctx context.Context, owner string, entry storage
 	if err == nil {
 		err = m.cfg.Store.Delete(ctx, entry.Key, entry.Revision)
 	}
-	if err != nil && !errors.Is(err, storage.ErrConflict) {
+	if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict another process has replaced it
 		return document{}, 0, fmt.Errorf("replace the damaged memory of %s: %w", owner, err)
 	}
 	return m.read(ctx, owner)
 }
 
-// errUnchanged is returned by a function that changes nothing.
-var errUnchanged = errors.New("memory: unchanged")
-
 // update changes an owner's document with f. After a conflict with another writer it tries again.
 func (m *Memory) update(ctx context.Context, owner string, f func(*document) error) error {
-	for range maxAttempts {
+	return storage.Retry(ctx, func() error {
 		doc, rev, err := m.read(ctx, owner)
 		if err != nil {
 			return err
 		}
-		if err := f(&doc); errors.Is(err, errUnchanged) {
-			return nil
-		} else if err != nil {
+		if err := f(&doc); err != nil {
 			return err
 		}
 		if len(doc.Removed) > 0 {
 			doc.prune(m.cfg.Now())
 		}
-		data, err := json.Marshal(doc)
-		if err != nil {
-			return fmt.Errorf("encode memory of %s: %w", owner, err)
-		}
-		if _, err = m.cfg.Store.Put(ctx, keyPrefix+owner, data, rev); err == nil {
-			return nil
-		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return fmt.Errorf("store memory of %s: %w", owner, err)
-		}
-	}
-	return fmt.Errorf("store memory of %s: too many conflicts: %w", owner, storage.ErrConflict)
+		_, err = storage.Save(ctx, m.cfg.Store, keyPrefix+owner, doc, rev)
+		return err
+	})
 }

@@ -204,7 +204,7 @@ func (b brokenKV) Put(context.Context, string, []byte, storage.Revision) (storag
 
 func TestWriteErrorsAreTold(t *testing.T) {
 	for _, cause := range []error{errors.New("disk is on fire at /srv"), storage.ErrConflict} {
-		m, err := memory.New(memory.Config{Store: brokenKV{openStore(t), cause}})
+		m, err := memory.New(memory.Config{Now: time.Now, Store: brokenKV{openStore(t), cause}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func TestADamagedMemoryBeginsAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 			var damaged []string
-			m, err := memory.New(memory.Config{Store: store, HandleDamaged: func(_ context.Context, e storage.Entry) error {
+			m, err := memory.New(memory.Config{Now: time.Now, Store: store, HandleDamaged: func(_ context.Context, e storage.Entry) error {
 				damaged = append(damaged, e.Key+" "+string(e.Value))
 				return nil
 			}})

@@ -176,7 +176,7 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 			return errRemoved
 		case u.After == "":
 		case t.Version == u.Before.Version:
-			return errUnchanged // an earlier attempt has undone it
+			return storage.ErrUnchanged // an earlier attempt has undone it
 		case t.Version != u.After:
 			return toolgroups.ErrChanged
 		}

@@ -3,7 +3,6 @@ package schedule
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"oneclaw/storage"
@@ -30,7 +29,7 @@ func (s *Schedule) Move(ctx context.Context, from, owner, to string) error {
 }
 
 func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) error {
-	for range maxConflicts {
+	return storage.Retry(ctx, func() error {
 		t, rev, err := s.readTask(ctx, from, id)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
@@ -50,11 +49,8 @@ func (s *Schedule) moveTask(ctx context.Context, id, from, owner, to string) err
 		if err != nil {
 			return err
 		}
-		if err := s.commit(ctx, id, append(ops, puts...)); !errors.Is(err, storage.ErrConflict) {
-			return err
-		}
-	}
-	return fmt.Errorf("move task %s: too many conflicts with other writers", id)
+		return s.commit(ctx, id, append(ops, puts...))
+	})
 }
 
 // TasksOf returns the tasks that a user has created or owns.

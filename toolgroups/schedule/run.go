@@ -193,7 +193,7 @@ func isPanic(err error) bool {
 func (s *Schedule) releaseClaim(ctx context.Context, owner, id, key, fault string) error {
 	_, err := s.modifyTask(ctx, owner, id, func(t *Task) error {
 		if t.Claimed == nil || t.Claimed.Key != key {
-			return errUnchanged
+			return storage.ErrUnchanged
 		}
 		t.Claimed = nil
 		if e := t.findEntry(key); e != nil && fault != "" {
@@ -222,9 +222,9 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 		if rest := now.Sub(t.Claimed.At); rest >= 0 && rest < claimGrace {
 			return nil, errClaimed
 		}
-		return t.Claimed, errUnchanged
+		return t.Claimed, storage.ErrUnchanged
 	case !t.Enabled || !t.Due.Equal(index):
-		return nil, errUnchanged
+		return nil, storage.ErrUnchanged
 	case t.Claimed != nil:
 		return nil, errEarlierRun
 	}
@@ -329,7 +329,7 @@ func (s *Schedule) repairTaskIndex(ctx context.Context, t Task) error {
 		_, err := s.modifyTask(ctx, t.Owner, t.ID, func(t *Task) error {
 			due := t.expectedDue(s.cfg.Now(), s.cfg.Location())
 			if due.Equal(t.Due) {
-				return errUnchanged
+				return storage.ErrUnchanged
 			}
 			t.Due = due
 			return nil
@@ -353,7 +353,7 @@ func (s *Schedule) index(ctx context.Context, t Task) error {
 			continue
 		}
 		_, err := s.cfg.Store.Put(ctx, dueKey(at, t.Owner, t.ID), nil, storage.Absent)
-		if err != nil && !errors.Is(err, storage.ErrConflict) {
+		if err != nil && !errors.Is(err, storage.ErrConflict) { // after a conflict it is there
 			return fmt.Errorf("add to the index: %w", err)
 		}
 	}

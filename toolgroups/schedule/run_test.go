@@ -440,7 +440,7 @@ func TestHistoryIsKeptForNinetyDays(t *testing.T) {
 func TestNewRefusesHalfAConfiguration(t *testing.T) {
 	submit := func(context.Context, schedule.Run) error { return errors.New("unused") }
 	for name, cfg := range map[string]schedule.Config{
-		"no store": {Submit: submit}, "no port": {Store: &mortal{}}, "a negative limit": {Store: &mortal{}, Submit: submit, MaxTasks: -1},
+		"no store": {Submit: submit, Now: time.Now}, "no clock": {Store: &mortal{}, Submit: submit}, "no port": {Store: &mortal{}, Now: time.Now}, "a negative limit": {Store: &mortal{}, Submit: submit, MaxTasks: -1, Now: time.Now},
 	} {
 		if _, err := schedule.New(cfg); err == nil {
 			t.Errorf("%s: no error", name)

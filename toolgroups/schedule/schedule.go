@@ -39,7 +39,7 @@ type Config struct {
 	MaxTasks int
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 }
 
@@ -51,8 +51,8 @@ type Schedule struct {
 
 // New makes the tools and starts nothing.
 func New(cfg Config) (*Schedule, error) {
-	if cfg.Store == nil || cfg.Submit == nil {
-		return nil, errors.New("schedule: Store and Submit are required")
+	if cfg.Store == nil || cfg.Submit == nil || cfg.Now == nil {
+		return nil, errors.New("schedule: Store, Submit and Now are required")
 	}
 	if cfg.MaxTasks < 0 {
 		return nil, errors.New("schedule: MaxTasks is negative")
@@ -64,9 +64,6 @@ func New(cfg Config) (*Schedule, error) {
 	}
 	if cfg.Hosts == nil {
 		cfg.Hosts = func(string) []string { return nil }
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	s := &Schedule{cfg: cfg}
 	var err error

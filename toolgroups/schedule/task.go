@@ -148,50 +148,35 @@ func parseDueKey(key string) (due time.Time, owner, id string, err error) {
 	return due, parts[1], parts[2], nil
 }
 
-// maxConflicts bounds the attempts at a change that conflicts with other writers.
-const maxConflicts = 20
-
-var (
-	// errUnchanged tells modifyTask to write nothing.
-	errUnchanged = errors.New("schedule: unchanged")
-	// errRemoved tells modifyTask to delete the task.
-	errRemoved = errors.New("schedule: removed")
-)
+// errRemoved tells modifyTask to delete the task.
+var errRemoved = errors.New("schedule: removed")
 
 // modifyTask reads a task, changes it with f and writes it. After a conflict with another writer it
 // tries again.
-func (s *Schedule) modifyTask(ctx context.Context, owner, id string, f func(t *Task) error) (Task, error) {
-	for range maxConflicts {
-		t, rev, err := s.readTask(ctx, owner, id)
-		if err != nil {
-			return t, err
+func (s *Schedule) modifyTask(ctx context.Context, owner, id string, f func(t *Task) error) (t Task, err error) {
+	err = storage.Retry(ctx, func() (err error) {
+		var rev storage.Revision
+		if t, rev, err = s.readTask(ctx, owner, id); err != nil {
+			return err
 		}
 		before := t.Due
 		switch err = f(&t); {
 		case err == nil:
-			err = s.writeTask(ctx, t, rev, before)
+			return s.writeTask(ctx, t, rev, before)
 		case errors.Is(err, errRemoved):
-			err = s.commit(ctx, id, deleteOps(t, rev))
-		case errors.Is(err, errUnchanged):
-			return t, nil
+			return s.commit(ctx, id, deleteOps(t, rev))
 		}
-		if !errors.Is(err, storage.ErrConflict) {
-			return t, err
-		}
-	}
-	return Task{}, fmt.Errorf("change task %s: too many conflicts with other writers", id)
+		return err
+	})
+	return t, err
 }
 
 func (s *Schedule) readTask(ctx context.Context, owner, id string) (Task, storage.Revision, error) {
-	var t Task
-	entry, err := s.cfg.Store.Get(ctx, taskKey(owner, id))
-	if err != nil {
-		return t, 0, fmt.Errorf("read task %s: %w", id, err)
+	t, rev, err := storage.Load[Task](ctx, s.cfg.Store, taskKey(owner, id))
+	if err == nil && rev == storage.Absent {
+		err = fmt.Errorf("read task %s: %w", id, storage.ErrNotFound)
 	}
-	if err := json.Unmarshal(entry.Value, &t); err != nil {
-		return t, 0, fmt.Errorf("decode task %s: %w", id, err)
-	}
-	return t, entry.Revision, nil
+	return t, rev, err
 }
 
 // writeTask stores a task that was due at before, with its index entries.
@@ -278,7 +263,7 @@ func (s *Schedule) RecordOutcome(ctx context.Context, o Outcome) error {
 	_, err := s.modifyTask(ctx, o.Owner, id, func(t *Task) error {
 		e := t.findEntry(o.Key)
 		if e == nil {
-			return errUnchanged // older than the history
+			return storage.ErrUnchanged // older than the history
 		}
 		e.State, e.Ended = delivered, s.cfg.Now()
 		e.Session, e.MessageID, e.Fault = o.Session, o.MessageID, o.Fault

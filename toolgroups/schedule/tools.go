@@ -131,7 +131,7 @@ func (s *Schedule) makeRoom(ctx context.Context, owner string, zone *time.Locati
 			if deleted = t.isOver(zone); deleted {
 				return errRemoved
 			}
-			return errUnchanged
+			return storage.ErrUnchanged
 		})
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return "", err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -122,7 +123,7 @@ func (in updateInput) apply(t *Task) {
 }
 
 // checkUnused returns an error for an update that changes nothing because its fields are not those of a
-// task of this kind, and errUnchanged for any other.
+// task of this kind, and storage.ErrUnchanged for any other.
 func (in updateInput) checkUnused(kind Kind) error {
 	field := ""
 	switch {
@@ -135,7 +136,7 @@ func (in updateInput) checkUnused(kind Kind) error {
 	case in.Minute != nil && !kind.hasTimeOfDay():
 		field = "minute"
 	default:
-		return errUnchanged
+		return storage.ErrUnchanged
 	}
 	return toolgroups.Errorf(codeUpdateFailed, "Nothing was changed: a task of the schedule_type %s has no '%s'. For another kind of schedule, give 'schedule_type' with all that it needs.", kind, field)
 }

@@ -121,23 +121,18 @@ func New(cfg Config) *FlowStore { return &FlowStore{cfg: cfg} }
 func (d *FlowStore) Begin(ctx context.Context, name string, p Pending) (begun, replaced Pending, err error) {
 	p.State = base64.RawURLEncoding.EncodeToString(d.cfg.Sealer.Seal(d.cfg.StateContext, []byte(name+"\x00"+rand.Text())))
 	p.Verifier, p.ExpiresAt = oauth2.GenerateVerifier(), d.cfg.Now().Add(Lifetime)
-	for {
+	err = storage.Retry(ctx, func() (err error) {
 		var rev storage.Revision
 		replaced, rev, err = d.read(ctx, name)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			err = d.store(ctx, name, p, storage.Absent)
-		case err == nil, errors.Is(err, redact.ErrUnreadable):
-			err = d.store(ctx, name, p, rev)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, redact.ErrUnreadable) {
+			return err
 		}
-		if errors.Is(err, storage.ErrConflict) {
-			continue
-		}
-		if err != nil {
-			return Pending{}, Pending{}, fmt.Errorf("store the sign-in: %w", err)
-		}
-		return p, replaced, nil
+		return d.store(ctx, name, p, rev)
+	})
+	if err != nil {
+		return Pending{}, Pending{}, fmt.Errorf("store the sign-in: %w", err)
 	}
+	return p, replaced, nil
 }
 
 func (d *FlowStore) store(ctx context.Context, name string, p Pending, rev storage.Revision) error {

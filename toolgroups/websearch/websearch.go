@@ -53,7 +53,7 @@ type Config struct {
 	// ReserveCost reserves the cost of a search. settle is called after the search. The model gets the
 	// text of an error. Nil means that nothing is charged.
 	ReserveCost func(ctx context.Context, scope toolgroups.Scope, dollars float64) (settle func(incurred bool), err error)
-	// Now returns the current time. Nil means time.Now.
+	// Now returns the current time. Required.
 	Now func() time.Time
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -67,16 +67,13 @@ type Search struct {
 
 // New makes a search. It checks the configuration, but contacts no service.
 func New(cfg Config) (*Search, error) {
-	if len(cfg.Services) == 0 {
-		return nil, errors.New("websearch: no service")
+	if len(cfg.Services) == 0 || cfg.Now == nil {
+		return nil, errors.New("websearch: Services and Now are required")
 	}
 	for _, s := range cfg.Services {
 		if _, ok := protocols()[s.Name]; !ok {
 			return nil, fmt.Errorf("websearch: there is no service %q", s.Name)
 		}
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	if cfg.ReserveCost == nil {
 		cfg.ReserveCost = func(context.Context, toolgroups.Scope, float64) (func(bool), error) { return func(bool) {}, nil }

@@ -99,52 +99,35 @@ func splitToken(mark, text string) (user, secret string, ok bool) {
 }
 
 func (svc *Service) readRecord(ctx context.Context, user string) (adminRecord, error) {
-	one := adminRecord{User: user, rev: storage.Absent}
-	entry, err := svc.cfg.Store.Get(ctx, prefix+user)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return one, nil
-	case err != nil:
-		return one, fmt.Errorf("read the sessions of an administrator: %w", err)
+	one, rev, err := storage.Load[adminRecord](ctx, svc.cfg.Store, prefix+user)
+	if rev == storage.Absent {
+		return adminRecord{User: user}, err
 	}
-	if err := json.Unmarshal(entry.Value, &one); err != nil || one.User != user {
-		svc.cfg.Logger.Error("a damaged record of sessions is ignored", "key", entry.Key, "err", err)
+	if err != nil || one.User != user {
+		svc.cfg.Logger.Error("a damaged record of sessions is ignored", "key", prefix+user, "err", err)
 		one = adminRecord{User: user}
 	}
-	one.rev = entry.Revision
+	one.rev = rev
 	return one, nil
 }
 
-var (
-	// errUnchanged makes updateRecord write nothing.
-	errUnchanged = errors.New("signin: unchanged")
-	// errInvalid is returned for an invalid link or session.
-	errInvalid = errors.New("signin: invalid link or session")
-)
-
-// maxConflicts bounds the attempts of a change that conflicts with other writers.
-const maxConflicts = 20
+// errInvalid is returned for an invalid link or session.
+var errInvalid = errors.New("signin: invalid link or session")
 
 // updateRecord changes a record with f and writes it together with an audit entry of the action that
 // f returns; "" for none. If another request has changed the record meanwhile, it starts again.
 func (svc *Service) updateRecord(ctx context.Context, user string, f func(*adminRecord) (action string, err error)) error {
-	for range maxConflicts {
+	return storage.Retry(ctx, func() error {
 		one, err := svc.readRecord(ctx, user)
 		if err != nil {
 			return err
 		}
 		action, err := f(&one)
-		if errors.Is(err, errUnchanged) {
-			return nil
-		}
 		if err != nil {
 			return err
 		}
-		if err = svc.writeRecord(ctx, &one, action); !errors.Is(err, storage.ErrConflict) {
-			return err
-		}
-	}
-	return errors.New("change sessions: too many conflicts")
+		return svc.writeRecord(ctx, &one, action)
+	})
 }
 
 // writeRecord stores a record together with an audit entry of action; "" for none. It deletes a
@@ -227,7 +210,7 @@ func (svc *Service) dropLink(ctx context.Context, link string) error {
 	user, secret, _ := splitToken(linkMark, link)
 	return svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		if !one.matchesLink(secret, svc.cfg.Now()) {
-			return "", errUnchanged
+			return "", storage.ErrUnchanged
 		}
 		one.Link, one.LinkUntil = "", time.Time{}
 		return "", nil
@@ -274,7 +257,7 @@ func (svc *Service) endSession(ctx context.Context, text, from string) error {
 	return svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		i := one.sessionIndex(secret, svc.cfg.Now())
 		if i < 0 {
-			return "", errUnchanged
+			return "", storage.ErrUnchanged
 		}
 		one.Sessions, one.source = slices.Delete(one.Sessions, i, i+1), from
 		return "sign-out", nil
@@ -285,7 +268,7 @@ func (svc *Service) endSession(ctx context.Context, text, from string) error {
 func (svc *Service) SignOut(ctx context.Context, user, action string) error {
 	return svc.updateRecord(ctx, user, func(one *adminRecord) (string, error) {
 		if one.rev == storage.Absent {
-			return "", errUnchanged
+			return "", storage.ErrUnchanged
 		}
 		if len(one.Sessions) == 0 {
 			action = ""

@@ -51,7 +51,7 @@ type Config struct {
 	PublicURL, Listen string
 	// Logger may be nil.
 	Logger *slog.Logger
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 }
 
@@ -66,13 +66,10 @@ type Service struct {
 
 // New makes a [Service].
 func New(cfg Config) (*Service, error) {
-	if cfg.Store == nil || cfg.IsAdmin == nil {
-		return nil, errors.New("signin: Store and IsAdmin are required")
+	if cfg.Store == nil || cfg.IsAdmin == nil || cfg.Now == nil {
+		return nil, errors.New("signin: Store, IsAdmin and Now are required")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	svc := &Service{cfg: cfg, site: newSite(cfg.PublicURL, cfg.Listen), crossOrigin: http.NewCrossOriginProtection(), badLinks: cache.New[string, *rate.Limiter](1000)}
 	if svc.site.publicHost != "" {
 		if err := svc.crossOrigin.AddTrustedOrigin(svc.site.origin); err != nil {

@@ -268,7 +268,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // newSimulatedReplica starts a replica.
 func newSimulatedReplica(ctx context.Context, dir string, store *countedStore, platform *silentPlatform) (*simulatedReplica, error) {
-	ledger, err := budget.Open(budget.Config{Store: store, Prices: budget.KnownPrices()})
+	ledger, err := budget.Open(budget.Config{Now: time.Now, Store: store, Prices: budget.KnownPrices()})
 	if err != nil {
 		return nil, err
 	}

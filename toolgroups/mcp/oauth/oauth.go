@@ -80,7 +80,7 @@ type Config struct {
 	LocalURL string
 	// Server returns a server by the name in an address.
 	Server func(name string) (Server, bool)
-	// Now is the clock. nil means time.Now.
+	// Now is the clock. Required.
 	Now func() time.Time
 	// Logger gets the details that users do not see. nil discards them.
 	Logger *slog.Logger
@@ -96,15 +96,12 @@ type Accounts struct {
 
 // New checks the configuration and connects to nothing.
 func New(cfg Config) (*Accounts, error) {
-	if cfg.KV == nil || cfg.Server == nil {
-		return nil, errors.New("mcp: KV and Server are required for connections")
+	if cfg.KV == nil || cfg.Server == nil || cfg.Now == nil {
+		return nil, errors.New("mcp: KV, Server and Now are required for connections")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "oneclaw mcp accounts v1")
 	if err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
 	}
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 	cfg.LocalURL = cmp.Or(cfg.LocalURL, "http://127.0.0.1:8787")

@@ -30,7 +30,7 @@ func (a *Accounts) clientDocumentURL(s Server) string { return a.cfg.PublicURL +
 
 // clientFor returns the bot's client at an authorization server: the client in the settings, else
 // the address of the client document, else a client registered now or earlier.
-func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (client, error) {
+func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthServerMeta) (c client, err error) {
 	methods := meta.TokenEndpointAuthMethodsSupported
 	if s.Issuer != "" && s.ClientID == "" && !sameIssuer(s.Issuer, meta.Issuer) {
 		return client{}, mistakef("%s leads to the sign-in %s, and not to %s as it should, so nothing was sent there", s.Name, quote(meta.Issuer), quote(s.Issuer))
@@ -41,28 +41,24 @@ func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthSe
 	if meta.ClientIDMetadataDocumentSupported && strings.HasPrefix(a.cfg.PublicURL, "https://") {
 		return client{ID: a.clientDocumentURL(s), Method: methodNone}, nil
 	}
-	key := clientPrefix + s.Name
-	for {
+	err = storage.Retry(ctx, func() error { // a concurrent request may store one; one client is enough
 		var known registration
-		rev, err := a.get(ctx, key, &known)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			rev = storage.Absent
-		case err != nil && rev == 0:
-			return client{}, err
-		case err == nil && a.isUsable(known, s, meta.Issuer):
-			return known.client, nil
+		rev, err := a.get(ctx, clientPrefix+s.Name, &known)
+		if err == nil && a.isUsable(known, s, meta.Issuer) {
+			c = known.client
+			return nil
+		}
+		if err != nil && rev == storage.Absent && !errors.Is(err, storage.ErrNotFound) {
+			return err
 		}
 		fresh, err := a.register(ctx, s, meta)
-		if err != nil {
-			return client{}, err
+		if err == nil {
+			c = fresh.client
+			_, err = a.put(ctx, clientPrefix+s.Name, fresh, rev)
 		}
-		_, err = a.put(ctx, key, fresh, rev)
-		if errors.Is(err, storage.ErrConflict) {
-			continue // a concurrent request stored one; one client is enough
-		}
-		return fresh.client, err
-	}
+		return err
+	})
+	return c, err
 }
 
 // isConfigured reports whether the client of an account is the one in the settings.
@@ -88,28 +84,24 @@ func (a account) currentClient(s Server) client {
 // else the first one that the MCP server named.
 func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) error {
 	own := s.Issuer
-	for own == "" {
+	err := storage.Retry(ctx, func() error {
+		if own != "" {
+			return nil
+		}
 		var known registration
 		rev, err := a.get(ctx, clientPrefix+s.Name, &known)
 		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			rev = storage.Absent
-		case err != nil && rev == 0:
-			return err
 		case err == nil && known.ID == s.ClientID && known.Issuer != "":
 			own = known.Issuer
-			continue
-		}
-		_, err = a.put(ctx, clientPrefix+s.Name, registration{client: client{ID: s.ClientID}, Issuer: issuer}, rev)
-		if err == nil {
 			return nil
-		}
-		if !errors.Is(err, storage.ErrConflict) {
+		case err != nil && rev == storage.Absent && !errors.Is(err, storage.ErrNotFound):
 			return err
 		}
-	}
-	if sameIssuer(own, issuer) {
-		return nil
+		_, err = a.put(ctx, clientPrefix+s.Name, registration{client: client{ID: s.ClientID}, Issuer: issuer}, rev)
+		return err
+	})
+	if err != nil || own == "" || sameIssuer(own, issuer) {
+		return err
 	}
 	a.cfg.Logger.Warn("configured client not used at another authorization server", "server", s.Name, "want", own, "got", quote(issuer))
 	return mistakef("%s leads to the sign-in %s now, but this bot was registered at %s, so nothing was sent there; "+
@@ -200,7 +192,7 @@ func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 	if err == nil && known.ID == id {
 		err = a.cfg.KV.Delete(ctx, key, rev)
 	}
-	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) {
+	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrConflict) { // after a conflict there is a new one
 		a.cfg.Logger.Warn("cannot delete a client that an authorization server does not know", "server", s.Name, "err", err)
 	}
 }
