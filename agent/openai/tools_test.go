@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,10 +36,11 @@ var oddSchemas = map[string]string{
 	"a choice at the top":    `{"type":"object","properties":{"a":{"type":"string"}},"oneOf":[{"required":["a"]}]}`,
 	"a choice with siblings": `{"type":"object","properties":{"a":{"type":"object","properties":{"k":{"type":"string"}},"anyOf":[{"required":["k"]},{"properties":{"l":{"type":"integer","enum":[1,2]}}}]}}}`,
 	"allOf":                  `{"type":"object","properties":{"a":{"description":"d","allOf":[{"type":"object","properties":{"x":{"type":"string"}}},{"properties":{"y":{"type":"boolean"}},"required":["x"]}]}}}`,
+	"choices of both kinds":  `{"type":"object","properties":{"a":{"allOf":[{"description":"d"}],"anyOf":[{"type":"string"}],"oneOf":[{"type":"integer"}]}}}`,
 }
 
 // A schema that a service would refuse is repaired for its family, at every depth, whatever names the server
-// and the model have.
+// and the model have, and always in the same way.
 func TestSchemasThatServersRefuseAreRepaired(t *testing.T) {
 	for _, service := range []string{"openai", "anthropic", "gemini", "kimi"} {
 		for _, at := range []string{"under its own name", "behind a gateway"} {
@@ -56,6 +58,14 @@ func TestSchemasThatServersRefuseAreRepaired(t *testing.T) {
 				got, err := l.model(once).Complete(t.Context(), req, nil)
 				if refused := l.refusals(); err != nil || len(refused) > allowed || len(got.LeftOut) > 0 {
 					t.Errorf("%s %s, %s: refused %q, left out %q, %v", service, at, name, refused, got.LeftOut, err)
+				}
+				first := l.last().ToolsJSON
+				for blanks := range 5 {
+					req.Tools[0].Parameters = json.RawMessage(schema + strings.Repeat(" ", blanks+1)) // none that is remembered
+					if _, err := l.model(once).Complete(t.Context(), req, nil); err != nil || !bytes.Equal(bytes.ReplaceAll(l.last().ToolsJSON, []byte(" "), nil), bytes.ReplaceAll(first, []byte(" "), nil)) {
+						t.Errorf("%s %s, %s: sent as %s and as %s, which no cache has, %v", service, at, name, first, l.last().ToolsJSON, err)
+						break
+					}
 				}
 			}
 		}

@@ -94,7 +94,8 @@ func merge(one, two map[string]any) map[string]any {
 	if out == nil {
 		out = map[string]any{}
 	}
-	for keyword, v := range two {
+	for _, keyword := range slices.Sorted(maps.Keys(two)) { // a schema is encoded the same each time, for caches
+		v := two[keyword]
 		switch {
 		case keyword == "properties" && isMap(out[keyword]) && isMap(v):
 			all := maps.Clone(asSchema(out[keyword]))

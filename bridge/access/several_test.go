@@ -375,6 +375,9 @@ func TestStrangersAreToldOnceHoweverManyReplicasHearThem(t *testing.T) {
 	if answers != maxStrangersAnHour {
 		t.Errorf("%d answers in an hour", answers)
 	}
+	if ok, err := b.recordNotice(t.Context(), notice{user: "fake:0"}, time.Now().Add(-30*24*time.Hour)); err != nil || !ok {
+		t.Errorf("a clock that was ahead is right again: told %v, %v", ok, err)
+	}
 	if err := b.prune(t.Context(), time.Now().Add(strangerInterval)); err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (b strangerNotices) tryRecord(ctx context.Context, n notice, now time.Time)
 		if err != nil && rev == storage.Absent { // a damaged record counts as empty, and is overwritten
 			return false, err
 		}
-		if rev != storage.Absent && now.Sub(at) < strangerInterval {
+		if rev != storage.Absent && now.Sub(at).Abs() < strangerInterval { // a clock may have been ahead
 			return false, nil
 		}
 		if known == n {
@@ -87,7 +87,7 @@ func (b strangerNotices) tryRecord(ctx context.Context, n notice, now time.Time)
 	if err != nil && rev == storage.Absent {
 		return false, err
 	}
-	if now.Sub(h.Began) >= time.Hour {
+	if now.Sub(h.Began).Abs() >= time.Hour {
 		h = hourCount{Began: now}
 	}
 	if h.Answers >= maxStrangersAnHour {

@@ -175,7 +175,7 @@ func (l *membership) watch(ctx context.Context) error {
 	}
 }
 
-// readAll reads all records. Each member counts as seen now.
+// readAll reads all records. Each member whose record has changed counts as seen now.
 func (l *membership) readAll(ctx context.Context) error {
 	l.leases, l.dead = map[string]leaseState{}, map[string]bool{}
 	for entry, err := range l.r.cfg.Store.List(ctx, storage.Range{Prefix: prefix}) {
