@@ -430,6 +430,7 @@ func isOneAddress(before, rest, after string) bool {
 			if next, _ := utf8.DecodeRuneInString(rest[i+1:]); !isWord(last) || !isWord(next) {
 				return false
 			}
+			joined = true
 		case '?', '#':
 			inQuery = true
 		case ':':
