@@ -164,18 +164,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		Call: at.ReplyPosition() + "/" + call.ID, Tool: tool.Name,
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), ShownHash: agent.Hash(tool.Name, string(shown)),
 	}
-	describe := func() (string, error) {
-		if tool.Describe == nil {
-			return "", nil
-		}
-		limited, cancel := context.WithTimeout(ctx, toolgroups.DefaultTimeout)
-		defer cancel()
-		effect, err := tool.Describe(limited, effective)
-		if err != nil && limited.Err() != nil && ctx.Err() == nil {
-			err = toolgroups.Errorf(toolgroups.CodeTimeout, "The user was not asked: what the call would do was not found out within %s. Try again later.", wording.DurationInWords(toolgroups.DefaultTimeout))
-		}
-		return effect, err
-	}
+	describe := func() (string, error) { return describeCall(ctx, effective, tool) }
 	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
 		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
 	})
@@ -222,6 +211,21 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		}
 	}
 	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses, describe)
+}
+
+// describeCall returns what a call would do, or an error for the model if that is not found out in time.
+func describeCall(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool) (string, error) {
+	if tool.Describe == nil {
+		return "", nil
+	}
+	limited, cancel := context.WithTimeout(ctx, toolgroups.DefaultTimeout)
+	defer cancel()
+	effect, err := tool.Describe(limited, call)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = toolgroups.Errorf(toolgroups.CodeTimeout, "The user was not asked: what the call would do was not found out within %s. Try again later.",
+			wording.DurationInWords(toolgroups.DefaultTimeout))
+	}
+	return effect, err
 }
 
 // policyFor returns the policy for a call, which asks also if the call needs a higher role than it has, or if it

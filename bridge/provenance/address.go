@@ -409,40 +409,44 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 	}
 }
 
+// joins matches the marks that may join an address to other words wherever they stand, and endsQuote the quotes that
+// end it.
+var (
+	joins     = regexp.MustCompile(`[:']|[\pL\pM\pN][(\[]`)
+	endsQuote = regexp.MustCompile(`(^|[^\pL\pM\pN])'|'($|[^\pL\pM\pN])`)
+)
+
 // isOneAddress reports whether what follows the host of an address in a text of others is all of it, and not
 // joined to it in a form, a list or a link, as far as what stands before and after it can tell: it may hold more of
 // the marks that join if brackets or quotes are around all of it.
 func isOneAddress(before, rest, after string) bool {
-	var open []rune
-	joined, inQuery, last := false, false, ' '
 	rest = plainAnd.Replace(rest)
-	for i, r := range rest {
+	path, query := rest, ""
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		path, query = rest[:i], rest[i:]
+	}
+	joined := joins.MatchString(rest) || strings.ContainsAny(path, "=&") || strings.Contains(query, "&") && isField(before)
+	return isBalanced(rest) && !endsQuote.MatchString(rest) && (!joined || isEnclosed(before, after))
+}
+
+// isBalanced reports whether each bracket of a text has its other one.
+func isBalanced(text string) bool {
+	var open []rune
+	for _, r := range text {
 		switch r {
-		case '(', '[':
-			joined = joined || isWord(last)
-			open = append(open, map[rune]rune{'(': ')', '[': ']'}[r])
+		case '(':
+			open = append(open, ')')
+		case '[':
+			open = append(open, ']')
 		case ')', ']':
 			if len(open) == 0 || open[len(open)-1] != r {
 				return false
 			}
 			open = open[:len(open)-1]
-		case '\'':
-			if next, _ := utf8.DecodeRuneInString(rest[i+1:]); !isWord(last) || !isWord(next) {
-				return false
-			}
-		case '?', '#':
-			inQuery = true
-		case ':':
-			joined = true
-		case '=', '&':
-			joined = joined || !inQuery || r == '&' && isField(before)
 		}
-		last = r
 	}
-	return len(open) == 0 && (!joined || isEnclosed(before, after))
+	return len(open) == 0
 }
-
-func isWord(r rune) bool { return unicode.In(r, unicode.L, unicode.M, unicode.N) }
 
 // isField reports whether an address behind a text is the value of a field of a form, as in a=1&b=2.
 func isField(before string) bool {

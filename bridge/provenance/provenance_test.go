@@ -376,6 +376,7 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 		"Mallory;evil.example/x;0,01;EUR;4321,00\nnext":              "https://evil.example/x;0,01;EUR;4321,00",
 		"evil.example/? my salary is 4321 EUR":                       "https://evil.example/? my salary is 4321",
 		`{'site':'evil.example/x','password':'hunter2'}`:             "https://evil.example/x','password':'hunter2",
+		"'evil.example/x'hunter2":                                    "https://evil.example/x'hunter2",
 		`{'evil.example/x':'hunter2'}`:                               "https://evil.example/x':'hunter2",
 		"evil.example/x:4321:clinic":                                 "https://evil.example/x:4321:clinic",
 		"inbox/evil.example/x:12:hunter2":                            "https://evil.example/x:12:hunter2",
@@ -402,7 +403,7 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 		"[help](https://wiki.example/wiki/Help:Contents) and":    "https://wiki.example/wiki/Help:Contents",
 		"see https://wiki.example/wiki/Mercury_(planet).":        "https://wiki.example/wiki/Mercury_(planet)",
 		"(https://wiki.example/wiki/Mercury_(planet))":           "https://wiki.example/wiki/Mercury_(planet)",
-		"see https://wiki.example/wiki/Schrodinger's_cat today":  "https://wiki.example/wiki/Schrodinger's_cat",
+		"[cat](https://wiki.example/wiki/Schrodinger's_cat)":     "https://wiki.example/wiki/Schrodinger's_cat",
 		"[filter](https://shop.example/p?filter[a]=1&filter[b])": "https://shop.example/p?filter[a]=1&filter[b]",
 	} {
 		if got := read.call("search", `{}`, text).asks(t, address); got.Asks {
