@@ -89,7 +89,7 @@ func New(cfg Config) (*Memory, error) {
 
 // Note is one fact.
 type Note struct {
-	// Section is one of [Sections].
+	// Section is one of [sections].
 	Section string `json:"section"`
 	Text    string `json:"text"`
 	// SavedAt is the time of saving.
