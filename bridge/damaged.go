@@ -81,12 +81,9 @@ func (r *damageHandler) findDamaged(ctx context.Context, d *queue.DamagedError) 
 	if d.Pos > 0 { // log records stay
 		key = queue.DeadLetterKey(d.Name())
 	}
-	entry, err := r.store.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return storage.Absent, d.Pos > 0, nil
-	}
-	if err != nil {
-		return storage.Absent, false, fmt.Errorf("look for %s: %w", key, err)
+	entry, err := storage.Find(ctx, r.store, key)
+	if err != nil || entry.Revision == storage.Absent {
+		return storage.Absent, err == nil && d.Pos > 0, err
 	}
 	return entry.Revision, d.Pos == 0 && bytes.Equal(entry.Value, d.Data), nil
 }

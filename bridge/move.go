@@ -170,10 +170,8 @@ func (m *mover) updateOwnership() {
 // moveState moves the state of a chat to its new id, unless that was done before. The conversation is
 // moved last; the receipts stay under the old id.
 func (m *mover) moveState(ctx context.Context, from, to chats.Chat) error {
-	if _, err := m.store.Get(ctx, conversation.MovedPrefix+from.String()); err == nil {
-		return nil // done by an earlier attempt
-	} else if !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("read the new id of %s: %w", from, err)
+	if moved, err := storage.Find(ctx, m.store, conversation.MovedPrefix+from.String()); err != nil || moved.Revision != storage.Absent {
+		return err // or done by an earlier attempt
 	}
 	if m.onMoved != nil {
 		if err := m.onMoved(ctx, from, to); err != nil {

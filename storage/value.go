@@ -30,16 +30,22 @@ func Retry(ctx context.Context, try func() error) error {
 	return fmt.Errorf("%w after %d attempts", ErrConflict, maxTries)
 }
 
+// Find reads a key that may be missing: then it returns the zero entry, whose revision is [Absent].
+func Find(ctx context.Context, kv KV, key string) (Entry, error) {
+	entry, err := kv.Get(ctx, key)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return Entry{}, fmt.Errorf("read %s: %w", key, err)
+	}
+	return entry, nil
+}
+
 // Load reads a value that is stored as JSON, and its revision. If there is none, it returns the zero
 // value and [Absent]. If it does not decode, it returns its revision with the error, for those who
 // replace it; every other error comes with [Absent].
 func Load[T any](ctx context.Context, kv KV, key string) (value T, rev Revision, err error) {
-	entry, err := kv.Get(ctx, key)
-	if errors.Is(err, ErrNotFound) {
-		return value, Absent, nil
-	}
-	if err != nil {
-		return value, Absent, fmt.Errorf("read %s: %w", key, err)
+	entry, err := Find(ctx, kv, key)
+	if err != nil || entry.Revision == Absent {
+		return value, Absent, err
 	}
 	if err = json.Unmarshal(entry.Value, &value); err != nil {
 		return *new(T), entry.Revision, fmt.Errorf("decode %s: %w", key, err)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,12 +122,9 @@ func (l *LastingApproval) offer(card *Card, label, requester string, format func
 
 // isAllowed reports whether the lasting approval that a call needs, want, is stored and still holds.
 func (g *Gate) isAllowed(ctx context.Context, j *queue.Run, want *LastingApproval) (bool, error) {
-	entry, err := g.cfg.Store.Get(ctx, want.key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read a lasting approval: %w", err)
+	entry, err := storage.Find(ctx, g.cfg.Store, want.key)
+	if err != nil || entry.Revision == storage.Absent {
+		return false, err
 	}
 	session, err := conversation.Current(ctx, g.cfg.Store, j.Message.Chat)
 	if err != nil {

@@ -131,12 +131,9 @@ const cardPrefix = "card/"
 
 // Get returns a card; nil if there is none.
 func (d *Cards) Get(ctx context.Context, token string) (*StoredCard, error) {
-	entry, err := d.cfg.Store.Get(ctx, cardPrefix+token)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read card: %w", err)
+	entry, err := storage.Find(ctx, d.cfg.Store, cardPrefix+token)
+	if err != nil || entry.Revision == storage.Absent {
+		return nil, err
 	}
 	return decodeCard(entry)
 }

@@ -156,12 +156,11 @@ func (o *Observer) WantsAmbient(chat chats.Chat) bool {
 // stops, and deletes the stored messages. It reports whether this changed anything.
 func (o *Observer) SetEnabled(ctx context.Context, chat chats.Chat, on bool, by string, at time.Time) (bool, error) {
 	key := groupKey(chat)
-	entry, err := o.cfg.Store.Get(ctx, key)
-	known := err == nil
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return false, fmt.Errorf("read the setting of %s: %w", chat, err)
-	}
+	entry, err := storage.Find(ctx, o.cfg.Store, key)
+	known := entry.Revision != storage.Absent
 	switch {
+	case err != nil:
+		return false, err
 	case on && known:
 		o.applySetting(entry, true)
 		return false, nil
@@ -346,10 +345,8 @@ func (o *Observer) remove(ctx context.Context, list []record) error {
 // Move keeps the setting of a group that continues under another id. The stored messages are deleted,
 // because message ids start again there.
 func (o *Observer) Move(ctx context.Context, from, to chats.Chat) error {
-	if _, err := o.cfg.Store.Get(ctx, groupKey(from)); errors.Is(err, storage.ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("read the setting of %s: %w", from, err)
+	if entry, err := storage.Find(ctx, o.cfg.Store, groupKey(from)); err != nil || entry.Revision == storage.Absent {
+		return err
 	}
 	if _, err := o.SetEnabled(ctx, to, true, "move", time.Time{}); err != nil {
 		return err

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"oneclaw/storage"
@@ -23,11 +22,8 @@ func (s Store) leaseEnded(ctx context.Context, j *Run) (bool, error) {
 		return false, nil
 	}
 	check := s.Fence(j.LeaseToken)
-	lease, err := s.Store.Get(ctx, check.Key)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return false, fmt.Errorf("read %s: %w", check.Key, err)
-	}
-	return lease.Revision != check.Rev, nil
+	lease, err := storage.Find(ctx, s.Store, check.Key)
+	return err == nil && lease.Revision != check.Rev, err
 }
 
 // writeClaimed writes a job that belonged to another lease with its new token.

@@ -264,14 +264,8 @@ func (s Store) WriteReceipt(ctx context.Context, j *Run) error {
 
 // HasReceipt reports whether there is a receipt under a key, intact or damaged.
 func (s Store) HasReceipt(ctx context.Context, key string) (bool, error) {
-	_, err := s.Store.Get(ctx, receipts.Prefix+key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for the receipt of %s: %w", key, err)
-	}
-	return true, nil
+	entry, err := storage.Find(ctx, s.Store, receipts.Prefix+key)
+	return entry.Revision != storage.Absent, err
 }
 
 // ListOpen returns the open jobs in the selected chats, in order, and the errors of records that do not
@@ -328,12 +322,9 @@ func (s Store) ClaimAll(ctx context.Context, some []*Run) (taken []*Run, err err
 
 // Load returns an open job; nil if there is none.
 func (s Store) Load(ctx context.Context, key string) (*Run, error) {
-	entry, err := s.Store.Get(ctx, OpenPrefix+key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the job %s: %w", key, err)
+	entry, err := storage.Find(ctx, s.Store, OpenPrefix+key)
+	if err != nil || entry.Revision == storage.Absent {
+		return nil, err
 	}
 	return s.DecodeJob(entry)
 }
@@ -352,12 +343,9 @@ func (s Store) Find(ctx context.Context, key string) (*receipts.Receipt, error) 
 }
 
 func (s Store) loadReceipt(ctx context.Context, key string) (*receipts.Receipt, error) {
-	entry, err := s.Store.Get(ctx, receipts.Prefix+key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the receipt of %s: %w", key, err)
+	entry, err := storage.Find(ctx, s.Store, receipts.Prefix+key)
+	if err != nil || entry.Revision == storage.Absent {
+		return nil, err
 	}
 	return s.DecodeReceipt(entry)
 }

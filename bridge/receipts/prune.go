@@ -108,9 +108,9 @@ func (p *pruner) pruneEntries(ctx context.Context, indexKeys []string) error {
 // sweep reads some receipts in the order of their keys, and prunes those that the index does not lead to:
 // their keys are too long for it, or they are damaged.
 func (p *pruner) sweep(ctx context.Context) error {
-	from, err := p.store.Get(ctx, sweepKey)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("read where the sweep of receipts begins: %w", err)
+	from, err := storage.Find(ctx, p.store, sweepKey)
+	if err != nil {
+		return err
 	}
 	count, last := 0, ""
 	for entry, err := range Throttle(ctx, p.store.List(ctx, storage.Range{Prefix: Prefix, After: string(from.Value), Limit: sweepAtOnce})) {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -55,12 +54,9 @@ func unavailableServers(servers *mcp.Client) []search.UnavailableSource {
 // replaceRouting replaces a routing of an earlier program, which an administrator chose in a chat.
 func replaceRouting(ctx context.Context, store storage.Store, log *slog.Logger) error {
 	const key = "settings/value/routing"
-	entry, err := store.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
-	}
+	entry, err := storage.Find(ctx, store, key)
 	if err != nil {
-		return fmt.Errorf("read the routing: %w", err)
+		return err
 	}
 	old := strings.Trim(string(entry.Value), `"`)
 	now := search.InsteadOf(old)

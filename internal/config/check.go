@@ -87,7 +87,7 @@ func Routings() []string {
 }
 
 func (c Config) checkApprovals() error {
-	if err := CheckRules(c.Approvals); err != nil {
+	if err := checkRules(c.Approvals); err != nil {
 		return fmt.Errorf("setting approvals: %w", err)
 	}
 	if c.ApprovalTimeout < 0 {

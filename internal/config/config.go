@@ -43,12 +43,12 @@ type Config struct {
 
 	Platforms `yaml:",inline"`
 	Model     models.OwnModel `yaml:"model"`
-	Models    ModelsConfig    `yaml:"models"`
+	Models    modelsConfig    `yaml:"models"`
 	// Images configures the model that makes pictures.
 	Images         models.ImageSettings `yaml:"images"`
 	Access         AccessConfig         `yaml:"access"`
-	Tools          ToolsConfig          `yaml:"tools"`
-	Log            LogConfig            `yaml:"log"`
+	Tools          toolsConfig          `yaml:"tools"`
+	Log            logConfig            `yaml:"log"`
 	Google         GoogleConfig         `yaml:"google"`
 	MCP            mcp.Config           `yaml:"mcp"`
 	SpendingConfig `yaml:",inline"`
@@ -77,8 +77,8 @@ type program struct {
 	settingOrigins origins
 }
 
-// ModelsConfig chooses the models for some kinds of work.
-type ModelsConfig struct {
+// modelsConfig chooses the models for some kinds of work.
+type modelsConfig struct {
 	ByKind models.ByKind `yaml:"by_kind"`
 }
 
@@ -131,12 +131,12 @@ type AccessConfig struct {
 	Admins []string `yaml:"admins" env:"ONECLAW_ADMINS"`
 }
 
-// ToolsConfig configures how tools are offered to the model and what they may do.
-type ToolsConfig struct {
+// toolsConfig configures how tools are offered to the model and what they may do.
+type toolsConfig struct {
 	Routing string `yaml:"routing" env:"ONECLAW_ROUTING"`
 	// ToolSearch configures the modes search and auto.
 	ToolSearch search.Config   `yaml:"tool_search"`
-	WebSearch  WebSearchConfig `yaml:"web_search"`
+	WebSearch  webSearchConfig `yaml:"web_search"`
 	// AllowPrivate lists private address ranges that http tools may reach, such as 192.168.1.0/24.
 	AllowPrivate []string `yaml:"allow_private" env:"ONECLAW_TOOLS_ALLOW_PRIVATE"`
 	// Exec configures the exec tool, which runs commands.
@@ -153,8 +153,8 @@ type ToolsConfig struct {
 	Files string `yaml:"files" env:"ONECLAW_TOOLS_FILES"`
 }
 
-// LogConfig configures the log and traces.
-type LogConfig struct {
+// logConfig configures the log and traces.
+type logConfig struct {
 	Level  string `yaml:"level" env:"ONECLAW_LOG_LEVEL"`
 	Format string `yaml:"format" env:"ONECLAW_LOG_FORMAT"`
 	// TraceTexts adds messages to traces, with secrets masked.
@@ -196,13 +196,13 @@ func Default() Config {
 		SpendingConfig: SpendingConfig{Budget: BudgetConfig{GuestTokens: defaultGuestTokens}},
 		Google:         GoogleConfig{Listed: listedConfigured},
 		Model:          models.OwnModel{BaseURL: "https://api.openai.com/v1", Name: "gpt-5-mini"},
-		Tools: ToolsConfig{
+		Tools: toolsConfig{
 			Routing: "groups", BrowserMemoryMiB: browser.DefaultMaxMemory >> 20, ExecMemoryMiB: core.DefaultMaxTotalMemory >> 20,
 			WorkspaceMiB: workspace.DefaultQuota >> 20, DiskReserveMiB: workspace.DefaultReserve >> 20,
 			WebSearch: defaultWebSearch(),
 		},
 		Background:     turn.Background{Tokens: turn.DefaultTaskTokens, Timeout: turn.DefaultTaskTimeout},
-		Log:            LogConfig{Level: "info"},
+		Log:            logConfig{Level: "info"},
 		ApprovalConfig: ApprovalConfig{ApprovalTimeout: interact.ApprovalTimeout},
 		AnswerConfig: AnswerConfig{
 			AnswerLimits: outbox.AnswerLimits{MaxParts: outbox.DefaultMaxParts}, Options: turn.Options{PictureTokens: turn.DefaultPictureTokens}, Previews: true, Steering: true,

@@ -127,8 +127,8 @@ func (r Rule) matchesChat(call toolgroups.Call) bool {
 	return r.Chat == call.Chat || strings.HasPrefix(call.Chat, r.Chat+":") || all && strings.HasPrefix(call.Chat, platform)
 }
 
-// CheckRules returns an error for an invalid rule, or for two rules with the same conditions.
-func CheckRules(rules []Rule) error {
+// checkRules returns an error for an invalid rule, or for two rules with the same conditions.
+func checkRules(rules []Rule) error {
 	seen := make(map[string]int)
 	for n, r := range rules {
 		if err := r.check(); err != nil {
@@ -148,7 +148,7 @@ type Policies struct {
 	registry func() *toolgroups.Registry
 }
 
-// NewPolicies returns the policies for rules that [CheckRules] accepts.
+// NewPolicies returns the policies for rules that [checkRules] accepts.
 func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
 	p := &Policies{rules: slices.Clone(rules), registry: registry}
 	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })

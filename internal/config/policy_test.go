@@ -37,7 +37,7 @@ func policiesOf(t *testing.T, rules ...Rule) *Policies {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckRules(rules); err != nil {
+	if err := checkRules(rules); err != nil {
 		t.Fatal(err)
 	}
 	return NewPolicies(rules, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
@@ -182,7 +182,7 @@ func TestBadApprovalRules(t *testing.T) {
 		`rule 1 \(chat: here\): chat "here": want`:        {{Chat: "here", Policy: "ask"}},
 		`rules 1 and 2 are for the same \(group: shop\)$`: {{Group: "shop", Policy: "ask"}, {Group: "shop", Policy: "deny"}},
 	} {
-		err := CheckRules(rules)
+		err := checkRules(rules)
 		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("%v: error %v, want %s", rules, err, want)
 		}

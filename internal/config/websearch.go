@@ -7,8 +7,8 @@ import (
 	"oneclaw/toolgroups/websearch"
 )
 
-// WebSearchConfig configures the search services. The group web_search exists if one is configured.
-type WebSearchConfig struct {
+// webSearchConfig configures the search services. The group web_search exists if one is configured.
+type webSearchConfig struct {
 	// Order lists the services in the order in which they are tried. Empty means all configured
 	// services, in the order of the fields.
 	Order []string `yaml:"order" env:"ONECLAW_WEB_SEARCH"`
@@ -31,8 +31,8 @@ type WebSearchConfig struct {
 // defaultWebSearch has the addresses of the services and their list prices of 2026-11: Brave's
 // plan Search, a basic search of Tavily pay-as-you-go, and Exa with highlights
 // (brave.com/search/api, tavily.com/pricing, exa.ai/docs/admin/pricing).
-func defaultWebSearch() WebSearchConfig {
-	return WebSearchConfig{
+func defaultWebSearch() webSearchConfig {
+	return webSearchConfig{
 		BraveURL: "https://api.search.brave.com", BraveUSD: 5,
 		TavilyURL: "https://api.tavily.com", TavilyUSD: 8,
 		ExaURL: "https://api.exa.ai", ExaUSD: 7,
@@ -40,7 +40,7 @@ func defaultWebSearch() WebSearchConfig {
 }
 
 // allServices returns all services, configured or not, in a fixed order.
-func (w WebSearchConfig) allServices() []websearch.Service {
+func (w webSearchConfig) allServices() []websearch.Service {
 	return []websearch.Service{
 		{Name: websearch.Brave, BaseURL: w.BraveURL, Key: w.BraveKey, USDPerThousand: w.BraveUSD},
 		{Name: websearch.Tavily, BaseURL: w.TavilyURL, Key: w.TavilyKey, USDPerThousand: w.TavilyUSD},
@@ -50,7 +50,7 @@ func (w WebSearchConfig) allServices() []websearch.Service {
 }
 
 // Services returns the configured services in the order in which they are tried.
-func (w WebSearchConfig) Services() ([]websearch.Service, error) {
+func (w webSearchConfig) Services() ([]websearch.Service, error) {
 	usable := map[string]websearch.Service{}
 	var names, ready []string
 	for _, s := range w.allServices() {

@@ -13,10 +13,10 @@ import (
 
 // Bounds of an agent's fields.
 const (
-	// MaxTemperature is the highest temperature that providers accept.
-	MaxTemperature = 2.0
-	// MaxIterations is the highest limit of rounds; 0 means the program's own.
-	MaxIterations = 199
+	// maxTemperature is the highest temperature that providers accept.
+	maxTemperature = 2.0
+	// maxIterations is the highest limit of rounds; 0 means the program's own.
+	maxIterations = 199
 )
 
 // Agent is a persona: a prompt and preferences.
@@ -52,20 +52,20 @@ func (a *Agent) check() error {
 	switch n := utf8.RuneCountInString(a.Prompt); {
 	case strings.TrimSpace(a.Prompt) == "":
 		return refuse(Invalid, "The system prompt is blank.")
-	case n > MaxPrompt:
-		return refuse(Invalid, "The system prompt has %d characters, at most %d are possible.", n, MaxPrompt)
+	case n > maxPrompt:
+		return refuse(Invalid, "The system prompt has %d characters, at most %d are possible.", n, maxPrompt)
 	}
-	if n := utf8.RuneCountInString(a.Description); n > MaxPrompt/50 {
-		return refuse(Invalid, "The description has %d characters, at most %d are possible.", n, MaxPrompt/50)
+	if n := utf8.RuneCountInString(a.Description); n > maxPrompt/50 {
+		return refuse(Invalid, "The description has %d characters, at most %d are possible.", n, maxPrompt/50)
 	}
-	if t := a.Temperature; t != nil && !(*t >= 0 && *t <= MaxTemperature) {
-		return refuse(Invalid, "The temperature must lie between 0 and %g.", MaxTemperature)
+	if t := a.Temperature; t != nil && !(*t >= 0 && *t <= maxTemperature) {
+		return refuse(Invalid, "The temperature must lie between 0 and %g.", maxTemperature)
 	}
 	if err := checkEffort(a.Effort); err != nil {
 		return err
 	}
-	if a.MaxIterations < 0 || a.MaxIterations > MaxIterations {
-		return refuse(Invalid, "The limit of iterations must lie between 1 and %d, or be 0 for none of its own.", MaxIterations)
+	if a.MaxIterations < 0 || a.MaxIterations > maxIterations {
+		return refuse(Invalid, "The limit of iterations must lie between 1 and %d, or be 0 for none of its own.", maxIterations)
 	}
 	return nil
 }

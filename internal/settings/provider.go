@@ -143,7 +143,7 @@ func (s Providers) Add(ctx context.Context, name string, kind Type, baseURL stri
 	if err != nil {
 		return Provider{}, err
 	}
-	if n := len(names); n >= MaxProviders {
+	if n := len(names); n >= maxProviders {
 		return Provider{}, refuse(Full, "There are %d providers, no more are possible. Delete one first.", n)
 	}
 	return p, s.put(ctx, providerPrefix+p.ID, p, storage.Absent)

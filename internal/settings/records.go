@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -69,14 +68,8 @@ func fetch[T any](ctx context.Context, r *records, key string) (f cachedValue[T]
 }
 
 func (r *records) read(ctx context.Context, key string) (storage.Entry, bool, error) {
-	entry, err := r.kv.Get(ctx, key)
-	if errors.Is(err, storage.ErrNotFound) {
-		return storage.Entry{}, false, nil
-	}
-	if err != nil {
-		return storage.Entry{}, false, fmt.Errorf("settings: read %s: %w", key, err)
-	}
-	return entry, true, nil
+	entry, err := storage.Find(ctx, r.kv, key)
+	return entry, entry.Revision != storage.Absent, err
 }
 
 // logIfInvalid logs the fault of an invalid record. It reports whether the record is valid.

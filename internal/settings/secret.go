@@ -150,11 +150,11 @@ func (v Variables) Set(ctx context.Context, name, value string) error {
 	if err != nil {
 		return err
 	}
-	if len(names) >= MaxVariables && !slices.Contains(names, name) {
+	if len(names) >= maxVariables && !slices.Contains(names, name) {
 		return refuse(Full, "There are %d variables, no more are possible. Delete one first.", len(names))
 	}
 	v.reportSecret(value)
-	// Any: the value that was set last wins. Two concurrent calls can exceed MaxVariables by one.
+	// Any: the value that was set last wins. Two concurrent calls can exceed maxVariables by one.
 	return v.write(ctx, variablePrefix+name, v.sealer.Seal(variablePrefix+name, []byte(value)), storage.Any)
 }
 

@@ -41,18 +41,18 @@ const (
 
 // Bounds of what is stored.
 const (
-	// MaxName bounds the name of a provider, model or agent, in characters.
-	MaxName = 100
-	// MaxPrompt bounds the prompt of an agent, in characters.
-	MaxPrompt = 50_000
+	// maxName bounds the name of a provider, model or agent, in characters.
+	maxName = 100
+	// maxPrompt bounds the prompt of an agent, in characters.
+	maxPrompt = 50_000
 	// MaxModels bounds the models of one provider.
 	MaxModels = 2000
-	// MaxProviders bounds the providers.
-	MaxProviders = 100
+	// maxProviders bounds the providers.
+	maxProviders = 100
 	// MaxAgents bounds the agents of one owner.
 	MaxAgents = 50
-	// MaxVariables bounds the variables, MaxVariable the value of one, in bytes.
-	MaxVariables = 200
+	// maxVariables bounds the variables, MaxVariable the value of one, in bytes.
+	maxVariables = 200
 	MaxVariable  = 32 << 10
 	// MaxKey bounds an API key, in bytes.
 	MaxKey = 8 << 10
@@ -207,13 +207,13 @@ func Is(err error, reason Reason) bool {
 	return errors.As(err, &refusal) && refusal.Reason == reason
 }
 
-// checkName returns an error unless the name is one line of text of at most MaxName characters.
+// checkName returns an error unless the name is one line of text of at most maxName characters.
 func checkName(what, name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return refuse(Invalid, "The %s is blank.", what)
-	case utf8.RuneCountInString(name) > MaxName:
-		return refuse(Invalid, "The %s is longer than %d characters.", what, MaxName)
+	case utf8.RuneCountInString(name) > maxName:
+		return refuse(Invalid, "The %s is longer than %d characters.", what, maxName)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return refuse(Invalid, "The %s must be one line without control characters.", what)
 	}

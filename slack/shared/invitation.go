@@ -120,8 +120,8 @@ func (v *Invitations) update(ctx context.Context, channel string, change func([]
 }
 
 func (v *Invitations) rewrite(ctx context.Context, key string, change func([]Invitation) []Invitation) error {
-	entry, err := v.kv.Get(ctx, key)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+	entry, err := storage.Find(ctx, v.kv, key)
+	if err != nil {
 		return err
 	}
 	list := change(v.dropExpired(v.decode(entry)))

@@ -3,7 +3,6 @@ package shared
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -88,11 +87,8 @@ func (r *Progress) saveMerged(ctx context.Context) error {
 }
 
 func (r *Progress) read(ctx context.Context) (m marks, entry storage.Entry, err error) {
-	entry, err = r.kv.Get(ctx, marksKey)
-	if errors.Is(err, storage.ErrNotFound) {
-		return m, storage.Entry{}, nil
-	}
-	if err == nil {
+	entry, err = storage.Find(ctx, r.kv, marksKey)
+	if err == nil && entry.Revision != storage.Absent {
 		m, err = r.decode(entry.Value)
 	}
 	return m, entry, err

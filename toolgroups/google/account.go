@@ -3,7 +3,6 @@ package google
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -52,28 +51,6 @@ func (a account) isValid(now time.Time, rejected string) bool {
 	return a.AccessToken != "" && a.AccessToken != rejected && now.Add(signin.RenewBefore(a.Lifetime)).Before(a.Expiry)
 }
 
-// get reads and decrypts a value. Errors: storage.ErrNotFound, [redact.ErrUnreadable].
-func (g *Google) get(ctx context.Context, key string, value any) (storage.Revision, error) {
-	entry, err := g.cfg.KV.Get(ctx, key)
-	if err != nil {
-		return 0, err
-	}
-	data, err := g.sealer.Open(key, entry.Value)
-	if err == nil {
-		err = json.Unmarshal(data, value)
-	}
-	return entry.Revision, err
-}
-
-// put encrypts a value and stores it, if the key still has the revision rev.
-func (g *Google) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return 0, err
-	}
-	return g.cfg.KV.Put(ctx, key, g.sealer.Seal(key, data), rev)
-}
-
 // Account returns the address of a user's account, if known, and whether the account is connected. An
 // account whose record cannot be decrypted is not.
 func (g *Google) Account(ctx context.Context, user string) (email string, connected bool, err error) {
@@ -95,14 +72,13 @@ func ConnectedUsers(ctx context.Context, kv storage.KV) iter.Seq2[string, error]
 	}
 }
 
-// load reads the account of a user.
-func (g *Google) load(ctx context.Context, user string) (a account, rev storage.Revision, err error) {
-	rev, err = g.get(ctx, accountPrefix+user, &a)
-	return a, rev, err
+// load reads the account of a user. Errors are those of [signin.LoadSealed].
+func (g *Google) load(ctx context.Context, user string) (account, storage.Revision, error) {
+	return signin.LoadSealed[account](ctx, g.cfg.KV, g.sealer, accountPrefix+user)
 }
 
 func (g *Google) store(ctx context.Context, user string, a account, rev storage.Revision) (storage.Revision, error) {
-	return g.put(ctx, accountPrefix+user, a, rev)
+	return signin.SaveSealed(ctx, g.cfg.KV, g.sealer, accountPrefix+user, a, rev)
 }
 
 // newTokenSource returns the token source of the user, whose account must have the scopes.

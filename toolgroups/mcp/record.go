@@ -244,11 +244,8 @@ func sameJSON(a, b json.RawMessage) bool {
 // load reads the record of the server. An unreadable one is an error. A missing one, and that of another
 // server of the same name, is returned as empty.
 func (s *server) load(ctx context.Context) (r record, data []byte, rev storage.Revision, err error) {
-	entry, err := s.clientCfg.Accounts.KV.Get(ctx, RecordPrefix+s.name)
-	if errors.Is(err, storage.ErrNotFound) {
-		return record{}, nil, storage.Absent, nil
-	}
-	if err == nil {
+	entry, err := storage.Find(ctx, s.clientCfg.Accounts.KV, RecordPrefix+s.name)
+	if err == nil && entry.Revision != storage.Absent {
 		err = json.Unmarshal(entry.Value, &r)
 	}
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"unicode"
 )
 
-// Sections that other code refers to.
+// Sections that the code refers to.
 const (
 	SectionProfile = "User Profile"
-	SectionHabits  = "Habits/Routines"
+	sectionHabits  = "Habits/Routines"
 	SectionNotes   = "Notes"
 )
 
-// Sections returns the sections in their order.
-func Sections() []string {
-	return []string{SectionProfile, "Preferences", "Interests", SectionHabits, "Projects", SectionNotes}
+// sections returns the sections in their order.
+func sections() []string {
+	return []string{SectionProfile, "Preferences", "Interests", sectionHabits, "Projects", SectionNotes}
 }
 
 // sectionOf returns the section for a category, Notes for an unknown one.
@@ -24,9 +24,9 @@ func sectionOf(name string) string {
 	case "profile":
 		return SectionProfile
 	case "habits", "routines", "workflow":
-		return SectionHabits
+		return sectionHabits
 	}
-	for _, s := range Sections() {
+	for _, s := range sections() {
 		if foldText(s) == name {
 			return s
 		}
@@ -63,7 +63,7 @@ func listItem(text string) string { return "- " + strings.ReplaceAll(text, "\n",
 // renderMarkdown formats notes as Markdown, section by section.
 func renderMarkdown(notes []Note) string {
 	var parts []string
-	for _, section := range Sections() {
+	for _, section := range sections() {
 		var lines []string
 		for _, n := range notes {
 			if n.Section == section {

@@ -89,7 +89,7 @@ func New(cfg Config) (*Memory, error) {
 
 // Note is one fact.
 type Note struct {
-	// Section is one of [Sections].
+	// Section is one of [sections].
 	Section string `json:"section"`
 	Text    string `json:"text"`
 	// SavedAt is the time of saving.
@@ -482,12 +482,9 @@ func (m *Memory) read(ctx context.Context, owner string) (document, storage.Revi
 	if owner == "" {
 		return doc, 0, fmt.Errorf("%w: the owner is missing", ErrInvalid)
 	}
-	entry, err := m.cfg.Store.Get(ctx, keyPrefix+owner)
-	if errors.Is(err, storage.ErrNotFound) {
-		return doc, storage.Absent, nil
-	}
-	if err != nil {
-		return doc, 0, fmt.Errorf("read memory of %s: %w", owner, err)
+	entry, err := storage.Find(ctx, m.cfg.Store, keyPrefix+owner)
+	if err != nil || entry.Revision == storage.Absent {
+		return doc, storage.Absent, err
 	}
 	if err := json.Unmarshal(entry.Value, &doc); err != nil && m.cfg.HandleDamaged != nil {
 		return m.replaceDamaged(ctx, owner, entry)

@@ -13,9 +13,9 @@ import (
 
 // Bounds of recalling notes for a message.
 const (
-	// MaxRecalled and MaxRecalledTokens bound the notes recalled for a message.
-	MaxRecalled       = 5
-	MaxRecalledTokens = 600
+	// maxRecalled and maxRecalledTokens bound the notes recalled for a message.
+	maxRecalled       = 5
+	maxRecalledTokens = 600
 	// minRoom is the least number of tokens in which the beginning of a long note is shown.
 	minRoom = 60
 )
@@ -33,7 +33,7 @@ var personal = regexp.MustCompile(`(?i)\b(i|me|my|mine|myself|we|us|our|ours)\b|
 
 // Recall returns the notes of an owner that match a message by their words or meaning and are not in
 // the snapshot of the conversation, which began at the given time: older notes that did not fit, and
-// newer ones. The best come first. Long notes are cut, so that all fit into [MaxRecalledTokens].
+// newer ones. The best come first. Long notes are cut, so that all fit into [maxRecalledTokens].
 func (m *Memory) Recall(ctx context.Context, owner, message string, began time.Time) ([]Note, error) {
 	notes, err := m.Notes(ctx, owner)
 	if err != nil {
@@ -51,7 +51,7 @@ func (m *Memory) Recall(ctx context.Context, owner, message string, began time.T
 	return m.fitTokens(found), nil
 }
 
-// match returns at most MaxRecalled notes that match a translated text, the best first. Notes with equal
+// match returns at most maxRecalled notes that match a translated text, the best first. Notes with equal
 // scores keep their order.
 func (m *Memory) match(notes []Note, text string, least float64) (found []Note) {
 	texts := make([]string, len(notes))
@@ -64,7 +64,7 @@ func (m *Memory) match(notes []Note, text string, least float64) (found []Note) 
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-	for _, i := range order[:min(len(order), MaxRecalled)] {
+	for _, i := range order[:min(len(order), maxRecalled)] {
 		if scores[i] >= max(least, minShare*scores[order[0]]) {
 			found = append(found, notes[i])
 		}
@@ -72,10 +72,10 @@ func (m *Memory) match(notes []Note, text string, least float64) (found []Note) 
 	return found
 }
 
-// fitTokens returns the notes that fit into MaxRecalledTokens with their dates. It cuts a note that does
+// fitTokens returns the notes that fit into maxRecalledTokens with their dates. It cuts a note that does
 // not fit, or leaves it and the later ones out if less than minRoom tokens are left.
 func (m *Memory) fitTokens(notes []Note) []Note {
-	room := 4 * MaxRecalledTokens
+	room := 4 * maxRecalledTokens
 	for i := range notes {
 		for room < quarterTokens(m.Line(notes[i])) {
 			if room < 4*minRoom {

@@ -47,7 +47,7 @@ func omittedNote(left int) string {
 func newestThatFit(notes []Note) []Note {
 	var frame strings.Builder
 	frame.WriteString(snapshotHead + "\n\n" + omittedNote(MaxNotes))
-	for _, s := range Sections() {
+	for _, s := range sections() {
 		frame.WriteString("\n\n## " + s + "\n\n")
 	}
 	characters := maxSnapshot - utf8.RuneCountInString(frame.String())

@@ -136,28 +136,36 @@ func (d *FlowStore) Begin(ctx context.Context, name string, p Pending) (begun, r
 }
 
 func (d *FlowStore) store(ctx context.Context, name string, p Pending, rev storage.Revision) error {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	key := d.cfg.Prefix + name
-	_, err = d.cfg.KV.Put(ctx, key, d.cfg.Sealer.Seal(key, data), rev)
+	_, err := SaveSealed(ctx, d.cfg.KV, d.cfg.Sealer, d.cfg.Prefix+name, p, rev)
 	return err
 }
 
-// read returns a sign-in by its name, expired or not. Errors: storage.ErrNotFound, and
-// [redact.ErrUnreadable] with the revision.
-func (d *FlowStore) read(ctx context.Context, name string) (p Pending, rev storage.Revision, err error) {
-	key := d.cfg.Prefix + name
-	entry, err := d.cfg.KV.Get(ctx, key)
+// read returns a sign-in by its name, expired or not. Errors are those of [LoadSealed].
+func (d *FlowStore) read(ctx context.Context, name string) (Pending, storage.Revision, error) {
+	return LoadSealed[Pending](ctx, d.cfg.KV, d.cfg.Sealer, d.cfg.Prefix+name)
+}
+
+// LoadSealed reads and decrypts a value. Errors: storage.ErrNotFound, and [redact.ErrUnreadable] with the
+// revision.
+func LoadSealed[T any](ctx context.Context, kv storage.KV, sealer *redact.Sealer, key string) (value T, rev storage.Revision, err error) {
+	entry, err := kv.Get(ctx, key)
 	if err != nil {
-		return Pending{}, 0, err
+		return value, storage.Absent, err
 	}
-	data, err := d.cfg.Sealer.Open(key, entry.Value)
-	if err != nil || json.Unmarshal(data, &p) != nil {
-		return Pending{}, entry.Revision, redact.ErrUnreadable
+	data, err := sealer.Open(key, entry.Value)
+	if err != nil || json.Unmarshal(data, &value) != nil {
+		return *new(T), entry.Revision, redact.ErrUnreadable
 	}
-	return p, entry.Revision, nil
+	return value, entry.Revision, nil
+}
+
+// SaveSealed encrypts a value and stores it, if the key still has the revision rev.
+func SaveSealed(ctx context.Context, kv storage.KV, sealer *redact.Sealer, key string, value any, rev storage.Revision) (storage.Revision, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return storage.Absent, err
+	}
+	return kv.Put(ctx, key, sealer.Seal(key, data), rev)
 }
 
 // Find returns a sign-in by its name. A state that is not empty must be that of the sign-in. It returns

@@ -187,32 +187,13 @@ const discoveryLock = ""
 // accountKey returns the key of a user at a server.
 func accountKey(server, user string) string { return server + "/" + user }
 
-// get reads and decrypts a value. Errors: storage.ErrNotFound, [redact.ErrUnreadable].
-func (a *Accounts) get(ctx context.Context, key string, value any) (storage.Revision, error) {
-	entry, err := a.cfg.KV.Get(ctx, key)
-	if err != nil {
-		return 0, err
-	}
-	data, err := a.sealer.Open(key, entry.Value)
-	if err == nil {
-		err = json.Unmarshal(data, value)
-	}
-	return entry.Revision, err
-}
-
-// put encrypts a value and stores it, if the key still has the revision rev.
 func (a *Accounts) put(ctx context.Context, key string, value any, rev storage.Revision) (storage.Revision, error) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return 0, err
-	}
-	return a.cfg.KV.Put(ctx, key, a.sealer.Seal(key, data), rev)
+	return signin.SaveSealed(ctx, a.cfg.KV, a.sealer, key, value, rev)
 }
 
 // load reads the connection of a user, and ignores a connection to another address.
 func (a *Accounts) load(ctx context.Context, s Server, user string) (account, storage.Revision, error) {
-	var found account
-	rev, err := a.get(ctx, accountPrefix+accountKey(s.Name, user), &found)
+	found, rev, err := signin.LoadSealed[account](ctx, a.cfg.KV, a.sealer, accountPrefix+accountKey(s.Name, user))
 	if err == nil && found.URL != s.URL {
 		return account{}, rev, storage.ErrNotFound
 	}

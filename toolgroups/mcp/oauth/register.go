@@ -42,8 +42,7 @@ func (a *Accounts) clientFor(ctx context.Context, s Server, meta *oauthex.AuthSe
 		return client{ID: a.clientDocumentURL(s), Method: methodNone}, nil
 	}
 	err = storage.Retry(ctx, func() error { // a concurrent request may store one; one client is enough
-		var known registration
-		rev, err := a.get(ctx, clientPrefix+s.Name, &known)
+		known, rev, err := signin.LoadSealed[registration](ctx, a.cfg.KV, a.sealer, clientPrefix+s.Name)
 		if err == nil && a.isUsable(known, s, meta.Issuer) {
 			c = known.client
 			return nil
@@ -88,8 +87,7 @@ func (a *Accounts) checkIssuer(ctx context.Context, s Server, issuer string) err
 		if own != "" {
 			return nil
 		}
-		var known registration
-		rev, err := a.get(ctx, clientPrefix+s.Name, &known)
+		known, rev, err := signin.LoadSealed[registration](ctx, a.cfg.KV, a.sealer, clientPrefix+s.Name)
 		switch {
 		case err == nil && known.ID == s.ClientID && known.Issuer != "":
 			own = known.Issuer
@@ -187,8 +185,7 @@ func (a *Accounts) unregister(ctx context.Context, s Server, id string) {
 		return // registered by hand: stays bound to its authorization server
 	}
 	key := clientPrefix + s.Name
-	var known registration
-	rev, err := a.get(ctx, key, &known)
+	known, rev, err := signin.LoadSealed[registration](ctx, a.cfg.KV, a.sealer, key)
 	if err == nil && known.ID == id {
 		err = a.cfg.KV.Delete(ctx, key, rev)
 	}

@@ -154,7 +154,7 @@ func (a *Accounts) storeRefreshed(ctx context.Context, key string, before, fresh
 			return err
 		}
 		var present account
-		rev, err = a.get(ctx, key, &present)
+		present, rev, err = signin.LoadSealed[account](ctx, a.cfg.KV, a.sealer, key)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			return errReplaced
@@ -246,8 +246,7 @@ func (a *Accounts) Disconnect(ctx context.Context, s Server, user string) (strin
 		return "", err
 	}
 	defer unlock()
-	var now account
-	_, err = a.get(ctx, accountPrefix+accountKey(s.Name, user), &now)
+	now, _, err := signin.LoadSealed[account](ctx, a.cfg.KV, a.sealer, accountPrefix+accountKey(s.Name, user))
 	p, discarded := a.signIns.Discard(ctx, accountKey(s.Name, user))
 	if discarded != nil {
 		return "", fmt.Errorf("delete the sign-in: %w", discarded)
