@@ -113,29 +113,43 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 		if err != nil || kept == nil {
 			return err
 		}
-		if lines, err = decodeAnnounced(kept.Card); err != nil {
+		counted, failed := false, error(nil)
+		err = a.cards.Revise(ctx, token, func(card interact.Card) (result interact.Result, ok bool) {
+			result, counted, failed = countOn(card, line)
+			return result, result.Data != nil
+		})
+		if err = cmp.Or(err, failed); err != nil || counted {
 			return err
 		}
-		i := slices.IndexFunc(lines, func(l announcedLine) bool { return string(l.Undo) == string(line.Undo) })
-		switch {
-		case i >= 0 && lines[i].LastRun == j.Key():
-			return nil
-		case !kept.IsOpen() || i < 0 && len(lines) >= maxAnnounced:
-			key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)
-			continue
-		case i < 0:
-			lines = append(lines, line)
-		default:
-			lines[i].Runs, lines[i].LastRun = lines[i].Runs+1, j.Key()
-			lines[i].Text = silentText(lines[i])
-		}
-		data, err := json.Marshal(lines)
-		if err != nil {
-			return fmt.Errorf("encode silent runs: %w", err)
-		}
-		return a.cards.Update(ctx, token, interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)})
+		key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)
 	}
 	return nil
+}
+
+// countOn counts a run on the line of what started it, and returns what the card then shows, nothing if it was counted
+// before. It returns false if the card has no room.
+func countOn(card interact.Card, line announcedLine) (interact.Result, bool, error) {
+	lines, err := decodeAnnounced(card)
+	if err != nil {
+		return interact.Result{}, false, err
+	}
+	i := slices.IndexFunc(lines, func(l announcedLine) bool { return string(l.Undo) == string(line.Undo) })
+	switch {
+	case i < 0 && len(lines) >= maxAnnounced:
+		return interact.Result{}, false, nil
+	case i < 0:
+		lines = append(lines, line)
+	case lines[i].LastRun == line.LastRun:
+		return interact.Result{}, true, nil
+	default:
+		lines[i].Runs, lines[i].LastRun = lines[i].Runs+1, line.LastRun
+		lines[i].Text = silentText(lines[i])
+	}
+	data, err := json.Marshal(lines)
+	if err != nil {
+		return interact.Result{}, false, fmt.Errorf("encode silent runs: %w", err)
+	}
+	return interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)}, true, nil
 }
 
 // maxSilentCards bounds the cards that a chat gets on a day about silent runs: one is full with 15 schedules, or was

@@ -389,11 +389,15 @@ func TestEverySilentRunOfADayIsCounted(t *testing.T) {
 	now := &clock{}
 	told := newResults()
 	r, notes := noteHarness(t, func(c *bridge.Config) { c.Hooks.OnTaskDone, c.Now = told.done, now.Now })
-	run := func(key, title string) {
+	submit := func(key, title string) {
 		t.Helper()
 		s := task(key, title, "say NO_REPLY")
 		s.Trigger = receipts.Trigger{Quiet: true, StopTool: "note", StopData: toolgroups.UndoData([]string{"fake:1", title})}
 		r.submit(s)
+	}
+	run := func(key, title string) {
+		t.Helper()
+		submit(key, title)
 		if !told.next(t).Silent {
 			t.Fatal("the run is not silent")
 		}
@@ -407,7 +411,10 @@ func TestEverySilentRunOfADayIsCounted(t *testing.T) {
 		run(fmt.Sprint("b.", i), fmt.Sprint("Mails", i))
 	}
 	run("c.1", "Mails15")
-	for _, want := range []string{"“Mails0” has had nothing to tell today, 1 run", "“Mails15” has had nothing to tell today, 2 runs"} {
+	for i := range 20 { // at the same moment
+		submit(fmt.Sprint("d.", i), "Mails15")
+	}
+	for _, want := range []string{"“Mails0” has had nothing to tell today, 1 run", "“Mails15” has had nothing to tell today, 22 runs"} {
 		r.platform.until(t, want, func(all []sent) bool { return strings.Contains(strings.Join(texts(all), "\n"), want) })
 	}
 }

@@ -339,6 +339,18 @@ func startEarlier(t *testing.T, r *harness, f *foreman) {
 	f.free <- struct{}{}
 }
 
+// Nobody has asked for what a result makes the model do: the card says what began it.
+func TestTheCardOfATurnThatAResultBeganSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	f.told = "run rm -rf /"
+	r, _ := backgroundHarness(t, f)
+	startEarlier(t, r, f)
+	if card := r.platform.one(t, "**May I run"); !strings.Contains(card.text, "It is for the result of the background task “About hold one”.") {
+		t.Errorf("shown %q", card.text)
+	}
+}
+
 func TestAResultStartsNoTask(t *testing.T) {
 	t.Parallel()
 	for _, joined := range []bool{false, true} {

@@ -282,8 +282,18 @@ func equalPart(a, b receipts.Part) bool {
 
 // Update applies the Text, Choices and Data of a result to an open card.
 func (d *Cards) Update(ctx context.Context, token string, result Result) error {
+	return d.Revise(ctx, token, func(Card) (Result, bool) { return result, true })
+}
+
+// Revise does what [Cards.Update] does with a result that is decided on the card as it is; false leaves the card alone.
+// After a conflict it is decided again.
+func (d *Cards) Revise(ctx context.Context, token string, decide func(Card) (Result, bool)) error {
 	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
-		if !kept.IsOpen() || !kept.applyResult(result) {
+		if !kept.IsOpen() {
+			return showNone
+		}
+		result, ok := decide(kept.Card)
+		if !ok || !kept.applyResult(result) {
 			return showNone
 		}
 		if result.Choices == nil {

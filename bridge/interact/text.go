@@ -31,15 +31,26 @@ const (
 	maxName = 60
 )
 
-// triggerName names what triggered a task: the approver has to know which requests come from outside.
-func triggerName(j *queue.Run) string {
-	switch {
-	case turn.IsBackground(j):
-		return "the background task"
-	case turn.TaskOf(j).Hook != "":
-		return "a delivery to the webhook"
+// trigger says in Markdown what has begun a turn that no message of a user has begun or joined: the approver has to
+// know what nobody asked for, and what comes from outside.
+func trigger(j *queue.Run) string {
+	task, what, title := turn.TaskOf(j), "", ""
+	if task != nil {
+		title = task.Title
 	}
-	return "the scheduled task"
+	switch result, ok := j.Args.(*receipts.Result); {
+	case ok && turn.IsUnasked(j):
+		what, title = "the result of the background task", result.Title
+	case task == nil:
+		return ""
+	case turn.IsBackground(j):
+		what = "the background task"
+	case task.Hook != "":
+		what = "a delivery to the webhook"
+	default:
+		what = "the scheduled task"
+	}
+	return what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
 }
 
 // approvalCard returns the card that asks whether a call may run.
@@ -68,8 +79,8 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 	default:
 		fmt.Fprintf(&text, "**May I open these %d addresses?**", n)
 	}
-	if task := turn.TaskOf(j); task != nil {
-		fmt.Fprintf(&text, " It is for %s %s.", triggerName(j), wording.EscapeRevealed(wording.Quote(task.Title, maxName)))
+	if began := trigger(j); began != "" {
+		fmt.Fprintf(&text, " It is for %s.", began)
 	}
 	if r.Why != "" {
 		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)

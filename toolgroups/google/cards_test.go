@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/internal/emulator/google"
 	"oneclaw/toolgroups"
 )
 
@@ -207,5 +208,17 @@ func TestTheCardSaysWhatItCannotName(t *testing.T) {
 		if got := r.describe(t, "", tc.tool, tc.arguments); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.tool, got, tc.want)
 		}
+	}
+}
+
+// Where two ways of reading what an id stands for fail, the card says why the one failed that says more.
+func TestTheCardSaysWhyTheFirstWayFailed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail)
+	r.em.Inject(google.Fault{Method: "drive.files.get", Status: 404, Reason: "notFound", Message: "It was deleted"})
+	got := r.describe(t, "", "docs_append_text", `{"document_id":"none","text":"x"}`)
+	if want := "It was deleted"; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -85,11 +85,10 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 				return "", err
 			}
 			text = "cannot be read: " + Quoted(err.Error())
-			fault, ok := errors.AsType[*toolgroups.Error](err)
-			if ok && slices.Contains([]string{CodeRateLimited, CodeUnavailable, toolgroups.CodeTimeout}, fault.Code) {
-				return "", err // what may be read a moment later
+			if isPassing(err) {
+				return "", err
 			}
-			if ok && fault.Code == toolgroups.CodeDenied {
+			if fault, ok := errors.AsType[*toolgroups.Error](err); ok && fault.Code == toolgroups.CodeDenied {
 				text = "cannot be read with the permissions that were granted" // the error names those of the tool
 			}
 		}
@@ -101,21 +100,33 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 	return strings.Join(lines, "\n"), err
 }
 
+// isPassing reports whether what failed with an error for the model may work a moment later.
+func isPassing(err error) bool {
+	fault, ok := errors.AsType[*toolgroups.Error](err)
+	return ok && slices.Contains([]string{CodeRateLimited, CodeUnavailable, toolgroups.CodeTimeout}, fault.Code)
+}
+
 // label returns the name of an argument as words: File for file_id.
 func label(argument string) string {
 	words := strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(argument, "s"), "_id"), "_", " ")
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-// Or returns the operation with another that runs instead if it fails.
+// Or returns the operation with another, which says less and runs instead if it fails for longer than a moment. If both
+// fail, the error is that of the first, unless only a permission for that is missing.
 func (o Operation) Or(other Operation) Operation {
 	run := o.run
 	o.run = func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
 		out, err := run(ctx, c, arguments)
-		if err != nil {
-			return other.run(ctx, c, arguments)
+		if err == nil || isPassing(c.mapError(err)) {
+			return out, err
 		}
-		return out, nil
+		instead, failed := other.run(ctx, c, arguments)
+		fault, ok := errors.AsType[*toolgroups.Error](c.mapError(err))
+		if failed == nil || ok && fault.Code == toolgroups.CodeDenied {
+			return instead, failed
+		}
+		return nil, err
 	}
 	return o
 }
