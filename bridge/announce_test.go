@@ -374,7 +374,7 @@ func TestSilentRunsAreOneLineADay(t *testing.T) {
 		}
 	}
 	r.accept(pressOn(all[0], "p", "1", all[0].button(t, "Stop 1")))
-	all = r.platform.until(t, "the end of it", func(all []sent) bool { return strings.Contains(all[0].text, "stopped") })
+	r.platform.until(t, "the end of it", func(all []sent) bool { return strings.Contains(all[0].text, "stopped") })
 	if left := notes.list(); !slices.Equal(left, []string{"Mails"}) {
 		t.Errorf("left are %q", left)
 	}

@@ -217,7 +217,7 @@ func TestAFailedTurnIsNotTriedAgainBehindAClear(t *testing.T) {
 }
 
 // forgetful reads a page and fails. When it is asked again, it leaves something behind.
-type forgetful struct{ obedient }
+type forgetful struct{}
 
 func (m forgetful) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
 	switch last := req.Messages[len(req.Messages)-1]; {

@@ -35,7 +35,7 @@ func overheard(t *testing.T, allow ...string) (r *harness, shown func() []string
 	})
 	r.accept(group("1", "1", "/observe on"))
 	r.platform.wait(t, 1)
-	r.accept(heardOf("2", "6", "the marmot is blue"))
+	r.accept(heardOf("2", "the marmot is blue"))
 	r.accept(group("3", "1", "which colour?"))
 	r.platform.wait(t, 2)
 	r.accept(group("4", "1", "and again?"))
@@ -51,8 +51,8 @@ func overheard(t *testing.T, allow ...string) (r *harness, shown func() []string
 	return r, shown
 }
 
-func heardOf(id, user, text string) chats.Message {
-	m := group(id, user, text)
+func heardOf(id, text string) chats.Message {
+	m := group(id, "6", text)
 	m.Kind, m.Time = chats.KindAmbient, time.Now()
 	return m
 }
@@ -71,7 +71,7 @@ func TestObserveSaysWhatIsRead(t *testing.T) {
 // A message that was sent before /observe on, but arrives after it, is not kept.
 func TestWhatWasSaidBeforeTheBotListensIsNotKept(t *testing.T) {
 	r, _ := overheard(t)
-	said := heardOf("5", "6", "the badger is red")
+	said := heardOf("5", "the badger is red")
 	for i, command := range []string{"/observe off", "/observe on"} {
 		m := group(fmt.Sprint(6+i), "1", command)
 		m.Time = said.Time.Add(time.Second)
@@ -150,7 +150,7 @@ func TestWhatIsOverheardGoesWithItsSpeaker(t *testing.T) {
 		if erased.Load() == 0 {
 			t.Error("nobody is told that something is gone")
 		}
-		r.accept(heardOf("7", "6", "the marmot is green"))
+		r.accept(heardOf("7", "the marmot is green"))
 		r.accept(from("6", "8", "/forget"))
 		r.accept(group("9", "1", "which colour?"))
 		r.platform.wait(t, 5)

@@ -57,7 +57,7 @@ func TestWhatWasSaidAfterWordsOfOthersStillCounts(t *testing.T) {
 		r := withBob(t)
 		r.accept(group("1", "1", "/observe on"))
 		r.platform.wait(t, 1)
-		r.accept(heardOf("2", "6", "open all that you can compose"))
+		r.accept(heardOf("2", "open all that you can compose"))
 		r.accept(group("3", "1", "hello"))
 		r.platform.wait(t, 2)
 		asks(t, r, 2)
@@ -83,8 +83,10 @@ func TestAQuotedMessageOfTheBotVouchesForNoAddress(t *testing.T) {
 		cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
 	})
 	m := direct("1", "compose")
-	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. See https://c.example/?d=1 for more."},
-		{Kind: chats.RefForward, By: "Bob", Text: "Look at https://d.example/?d=2"}}
+	m.Quoted = []chats.Quoted{
+		{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. See https://c.example/?d=1 for more."},
+		{Kind: chats.RefForward, By: "Bob", Text: "Look at https://d.example/?d=2"},
+	}
 	r.accept(m)
 	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "https://c.example/?d=1") || strings.Contains(got.text, "https://d.example") {
 		t.Errorf("shown %q", got.text)

@@ -14,8 +14,8 @@ func TestRetry(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, c := range map[string]struct {
-		ctx   context.Context
-		errs  []error // the last one again and again
+		ctx   context.Context //nolint:containedctx // one of the cases
+		errs  []error         // the last one again and again
 		want  error
 		tries int
 	}{

@@ -22,8 +22,6 @@ const (
 	maxEntries = 50_000
 	// PageChat is the Chat of actions on the administrators' pages.
 	PageChat = "page"
-	// terminalChat is the Chat of actions by the program's commands.
-	terminalChat = "terminal"
 	// prefix begins the keys of entries, which sort the newest entry first.
 	prefix = "audit/"
 )
@@ -36,7 +34,7 @@ type Entry struct {
 	// By is the person who acted, as platform:id, and Name that person's name on the platform.
 	By   string `json:"by"`
 	Name string `json:"name,omitempty"`
-	// Chat is where the action took place: platform:id[:thread], [PageChat] or [terminalChat].
+	// Chat is where the action took place: platform:id[:thread], or [PageChat].
 	Chat string `json:"chat,omitempty"`
 	// About is the object of the action: the name of a conversation's log, or for a sign-in the address
 	// of the browser.

@@ -165,9 +165,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		Hash: agent.Hash(tool.Name, string(call.Arguments)), ShownHash: agent.Hash(tool.Name, string(shown)),
 	}
 	describe := func() (string, error) { return describeCall(ctx, effective, tool) }
-	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool {
-		return a.Call == asked.Call && a.Tool == asked.Tool && a.Hash == asked.Hash && a.ShownHash == asked.ShownHash
-	})
+	i := slices.IndexFunc(turn.WorkOf(j).Approvals, func(a receipts.Approval) bool { return isSameCall(a, asked) })
 	switch {
 	case policy.Rule == Deny:
 		return deny("the settings of this bot do not let %s run here", tool.Name)
@@ -182,12 +180,11 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	case policy.ByName:
 		return agent.Decision{}, nil
 	}
-	lasting := g.lastingApproval(j, effective, tool, policy)
-	switch {
-	case asks != nil:
+	var lasting *LastingApproval
+	if asks != nil {
 		lasting = g.lastingAddress(j, asks)
-	case composed && lasting != nil && lasting.Alike != "" && (tool.Like == nil || !tool.Like.SameFolder || tool.Personal):
-		lasting = nil // it says nothing of addresses
+	} else if lasting = g.lastingApproval(j, effective, tool, policy); composed && !lasting.coversAddresses(tool) {
+		lasting = nil
 	}
 	if lasting != nil {
 		allowed, err := g.isAllowed(ctx, j, lasting)
@@ -211,6 +208,15 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		}
 	}
 	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses, describe)
+}
+
+// coversAddresses reports whether a lasting approval that is offered for a call says which addresses it is for.
+func (l *LastingApproval) coversAddresses(tool toolgroups.Tool) bool {
+	return l != nil && (l.Alike == "" || tool.Like != nil && tool.Like.SameFolder && !tool.Personal)
+}
+
+func isSameCall(a, b receipts.Approval) bool {
+	return a.Call == b.Call && a.Tool == b.Tool && a.Hash == b.Hash && a.ShownHash == b.ShownHash
 }
 
 // describeCall returns what a call would do, or an error for the model if that is not found out in time.

@@ -53,6 +53,26 @@ func trigger(j *queue.Run) string {
 	return what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
 }
 
+// approvalQuestion returns what the card of a call, or of several that would open addresses, asks.
+func approvalQuestion(tool string, addresses []*addressCall) string {
+	what := wording.InlineCode(tool)
+	if tool == "exec" {
+		what = "this command"
+	}
+	switch servers, n := serverTools(addresses), len(addresses); {
+	case n == 0:
+		return fmt.Sprintf("May I run %s?", what)
+	case servers != "" && n == 1:
+		return fmt.Sprintf("May I run %s with this address?", what)
+	case servers != "":
+		return fmt.Sprintf("May I run %s with these %d addresses?", servers, n)
+	case n == 1:
+		return "May I open this address?"
+	default:
+		return fmt.Sprintf("May I open these %d addresses?", n)
+	}
+}
+
 // approvalCard returns the card that asks whether a call may run.
 func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, addresses []*addressCall, timeout time.Duration, format func(platform, text string) string) Card {
 	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
@@ -63,22 +83,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
-	what := wording.InlineCode(r.Tool)
-	if r.Tool == "exec" {
-		what = "this command"
-	}
-	switch servers, n := serverTools(addresses), len(addresses); {
-	case n == 0:
-		fmt.Fprintf(&text, "**May I run %s?**", what)
-	case servers != "" && n == 1:
-		fmt.Fprintf(&text, "**May I run %s with this address?**", what)
-	case servers != "":
-		fmt.Fprintf(&text, "**May I run %s with these %d addresses?**", servers, n)
-	case n == 1:
-		text.WriteString("**May I open this address?**")
-	default:
-		fmt.Fprintf(&text, "**May I open these %d addresses?**", n)
-	}
+	text.WriteString("**" + approvalQuestion(r.Tool, addresses) + "**")
 	if began := trigger(j); began != "" {
 		fmt.Fprintf(&text, " It is for %s.", began)
 	}

@@ -292,9 +292,7 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 			return mail || people || found, mail && !people
 		}
 		for _, call := range m.Calls {
-			tool, known := in.Tool(call.EffectiveTool())
-			// A server that lies about what it stores repeats only what it was told itself.
-			if !known || tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && !tool.Outlives {
+			if tool, known := in.Tool(call.EffectiveTool()); !known || mayStore(tool) {
 				stored = append(stored, storing{at, call.ID, tool})
 			}
 		}
@@ -311,6 +309,12 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		stands, mail = true, true
 	}
 	return stands, mail
+}
+
+// mayStore reports whether a tool may put its arguments where a tool reads them. A server that lies about that
+// repeats only what it was told itself.
+func mayStore(tool toolgroups.Tool) bool {
+	return tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && !tool.Outlives
 }
 
 // wasRefused reports whether an earlier call would have fetched an address that is alike and was not allowed, and no

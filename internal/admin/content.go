@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -23,9 +24,7 @@ type request struct {
 // link returns the address of this page with another value in its query; an empty value removes the name.
 func (r request) link(name, value string) string {
 	query := url.Values{}
-	for n, values := range r.query {
-		query[n] = values
-	}
+	maps.Copy(query, r.query)
 	query.Del(name)
 	if value == "" {
 		return viewURL(r.path, query)

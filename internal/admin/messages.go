@@ -194,7 +194,8 @@ func (p *Pages) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Erro
 		outcome.Mood = bad
 	}
 	return []cell{
-		{Time: j.Closed, Link: messageLink(j.Key())}, outcome, number(wording.ShortDuration(j.Closed.Sub(j.Accepted))),
+		{Time: j.Closed, Link: messageLink(j.Key())},
+		outcome, number(wording.ShortDuration(j.Closed.Sub(j.Accepted))),
 		text(p.senderName(j)), text(place(j)), text(cause(j, failed)),
 	}
 }

@@ -25,10 +25,10 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 			all = append(all, g.Tools...)
 		}
 		scope := toolgroups.Scope{User: "fake:1", Role: toolgroups.RoleOwner, Chat: "fake:1", Owner: "fake:1", Direct: true, Session: "fake:1/1", Message: "1", Workspace: t.TempDir()}
-		run := func(name, arguments string) (toolgroups.Tool, toolgroups.Result, *toolgroups.Error) {
+		run := func(name, arguments string) (toolgroups.Result, *toolgroups.Error) {
 			tool := all[slices.IndexFunc(all, func(t toolgroups.Tool) bool { return t.Name == name })]
 			res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{ID: "1", Name: name, Arguments: json.RawMessage(arguments), Scope: scope})
-			return tool, res, fault
+			return res, fault
 		}
 		ids := map[string]string{}
 		for _, made := range []struct{ id, tool, arguments string }{
@@ -39,7 +39,7 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 			{"", "set_config", `{"key":"default_model","value":"PROVIDER/zanzibar"}`},
 			{"TASK", "schedule_task", `{"name":"zanzibar","prompt":"zanzibar","schedule_type":"daily","hour":9,"minute":0}`},
 		} {
-			_, res, fault := run(made.tool, replaceIDs(made.arguments, ids))
+			res, fault := run(made.tool, replaceIDs(made.arguments, ids))
 			if fault != nil {
 				t.Errorf("%s: %v", made.tool, fault)
 			}
@@ -79,7 +79,7 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 			if arguments == "" {
 				continue
 			}
-			switch _, res, fault := run(tool.Name, replaceIDs(arguments, ids)); {
+			switch res, fault := run(tool.Name, replaceIDs(arguments, ids)); {
 			case fault != nil:
 				t.Errorf("%s: %v", tool.Name, fault)
 			case strings.Contains(strings.ToLower(res.Text), mark):

@@ -326,7 +326,7 @@ func TestAFailingStoreLosesNoCharge(t *testing.T) {
 	if err := ask(t, l, ann(), m, request(1)); err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, ask(t, l, ann(), m, request(1)))
+	_ = refusal(t, ask(t, l, ann(), m, request(1)))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -145,8 +145,8 @@ func TestAWriteOfUnknownOutcomeIsChargedOnce(t *testing.T) {
 				if entry, err := b.store.Get(t.Context(), "account/2026-11-22/user/telegram:1"); err == nil {
 					t.Errorf("charged on the next day, too: %s", entry.Value)
 				}
-				for e := range b.store.List(t.Context(), storage.Range{Prefix: "account/charges/"}) {
-					t.Errorf("%s is left", e.Key)
+				for e, err := range b.store.List(t.Context(), storage.Range{Prefix: "account/charges/"}) {
+					t.Errorf("%s is left, %v", e.Key, err)
 				}
 			})
 		}
@@ -170,7 +170,7 @@ func TestTheChargeForAMessageIsWrittenWithIt(t *testing.T) {
 	if _, err := m.Complete(t.Context(), request(1), nil); err != nil {
 		t.Fatal(err)
 	}
-	refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))) // it counts here already
+	_ = refusal(t, ask(t, b.Ledger, ann(), &fake{}, request(1))) // it counts here already
 	if got := report(t, b.another(), ann()).User.Spent; got != (budget.Usage{}) {
 		t.Errorf("without a message, after a kill %+v is charged", got)
 	}

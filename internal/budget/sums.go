@@ -285,12 +285,13 @@ func (l *Ledger) foldSome(ctx context.Context, below string) (more bool, err err
 	if _, err = l.cfg.Store.Write(ctx, append(ops, changes...)...); err != nil {
 		return false, fmt.Errorf("budget: add charges to the accounts: %w", err)
 	}
-	for _, c := range folded {
-		if total := all[keyOf(c.Day, Account{Kind: kindTotal})]; total != nil && total.rev == storage.Absent {
-			if err := l.prune(ctx, c.Day); err != nil {
-				l.log.Warn("old accounts cannot be deleted", "err", err)
-			}
-			break
+	first := slices.IndexFunc(folded, func(c charge) bool { // of its day
+		total := all[keyOf(c.Day, Account{Kind: kindTotal})]
+		return total != nil && total.rev == storage.Absent
+	})
+	if first >= 0 {
+		if err := l.prune(ctx, folded[first].Day); err != nil {
+			l.log.Warn("old accounts cannot be deleted", "err", err)
 		}
 	}
 	return more, nil

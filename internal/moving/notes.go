@@ -74,22 +74,13 @@ var mark = regexp.MustCompile(`^<!--\s*observed:\s*(\S+)\s*\|\s*status:\s*(\S+)\
 // splitMarkdown returns list items and paragraphs with the headings above them, without comments and front
 // matter, as [splitNotes] does.
 func splitMarkdown(text string) (entries []string, unmarked int) {
-	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
-		if _, after, ends := strings.Cut(rest, "\n---\n"); ends {
-			text = after
-		}
-	}
 	var active []string
 	marked, isActive, isMarked := false, false, false // of any entry, of the next one
 	var headings [6]string                            // by level
 	var block []string
 	flush := func() {
 		if len(block) > 0 {
-			entry := strings.Join(block, "\n")
-			above := slices.DeleteFunc(slices.Clone(headings[:]), func(h string) bool { return h == "" })
-			if path := strings.Join(above, " > "); path != "" {
-				entry = path + ": " + entry
-			}
+			entry := below(headings[:], strings.Join(block, "\n"))
 			switch {
 			case isActive:
 				active = append(active, entry)
@@ -101,9 +92,9 @@ func splitMarkdown(text string) (entries []string, unmarked int) {
 		block = nil
 	}
 	fenced, comment := false, false
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(withoutFrontMatter(text), "\n") {
 		trimmed := strings.TrimSpace(line)
-		level := len(trimmed) - len(strings.TrimLeft(trimmed, "#"))
+		level := headingLevel(trimmed)
 		isFence := strings.HasPrefix(trimmed, "```")
 		switch {
 		case comment:
@@ -120,7 +111,7 @@ func splitMarkdown(text string) (entries []string, unmarked int) {
 			block = append(block, line)
 		case trimmed == "" || strings.Trim(trimmed, "-*_") == "":
 			flush()
-		case level > 0 && level <= len(headings) && strings.HasPrefix(trimmed[level:], " "):
+		case level > 0:
 			flush()
 			clear(headings[level-1:])
 			title := strings.TrimSpace(trimmed[level:])
@@ -140,6 +131,33 @@ func splitMarkdown(text string) (entries []string, unmarked int) {
 		return active, len(entries)
 	}
 	return entries, 0
+}
+
+func withoutFrontMatter(text string) string {
+	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
+		if _, after, ends := strings.Cut(rest, "\n---\n"); ends {
+			return after
+		}
+	}
+	return text
+}
+
+// headingLevel returns 1 to 6 for a line that is a heading, and 0 for others.
+func headingLevel(line string) int {
+	level := len(line) - len(strings.TrimLeft(line, "#"))
+	if level > 6 || !strings.HasPrefix(line[level:], " ") {
+		return 0
+	}
+	return level
+}
+
+// below returns an entry behind the headings above it.
+func below(headings []string, entry string) string {
+	above := slices.DeleteFunc(slices.Clone(headings), func(h string) bool { return h == "" })
+	if len(above) == 0 {
+		return entry
+	}
+	return strings.Join(above, " > ") + ": " + entry
 }
 
 // listItem returns the text of an item of a list that is not part of another item.

@@ -142,8 +142,8 @@ func (s Models) Add(ctx context.Context, ref Ref, name string) (Model, error) {
 
 // Delete deletes a model that was added manually.
 func (s Models) Delete(ctx context.Context, ref Ref) error {
-	s.records.usable.Lock()
-	defer s.records.usable.Unlock()
+	s.usable.Lock()
+	defer s.usable.Unlock()
 	m, err := s.Get(ctx, ref)
 	if err != nil {
 		return err
@@ -172,8 +172,8 @@ func (s Models) Delete(ctx context.Context, ref Ref) error {
 // manually. It leaves out models with an invalid id, and those beyond [MaxModels]. It returns the number
 // of fetched models that were stored.
 func (s Models) Replace(ctx context.Context, provider string, fetched []Model) (int, error) {
-	s.records.usable.Lock()
-	defer s.records.usable.Unlock()
+	s.usable.Lock()
+	defer s.usable.Unlock()
 	p, err := s.providers.Get(ctx, provider)
 	if err != nil {
 		return 0, err

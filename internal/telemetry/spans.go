@@ -59,7 +59,7 @@ func (t *Tracer) StartRun(ctx context.Context, j *queue.Run) context.Context {
 	if !r.message.IsRecording() {
 		return ctx
 	}
-	if began == j.Accepted && !since.IsZero() {
+	if began.Equal(j.Accepted) && !since.IsZero() {
 		t.record(r, r.message, "accept", trace.SpanKindInternal, began, since)
 		began = since
 	}

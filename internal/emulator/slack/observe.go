@@ -82,10 +82,7 @@ type Edit struct {
 	Text string    `json:"text"`
 }
 
-// envelope is an envelope sent to the app.
-type envelope = delivery.Envelope
-
-// States of an [envelope].
+// States of a [delivery.Envelope].
 const (
 	waiting   = delivery.Waiting
 	delivered = delivery.Delivered

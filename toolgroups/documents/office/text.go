@@ -149,7 +149,7 @@ func readLines(from io.Reader, out *emitter) error {
 		var long bytes.Buffer
 		for {
 			part, more, err := in.ReadLine()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
@@ -185,7 +185,7 @@ func readCSV(from io.Reader, extension string, out *emitter) error {
 	for {
 		number, record, err := rows.read()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
@@ -227,7 +227,7 @@ func (r *csvReader) read() (number int, record []string, err error) {
 	whole.WriteString(first)
 	for quotes%2 == 1 && whole.Len() <= maxToken {
 		line, err := r.readLine()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
