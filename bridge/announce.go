@@ -83,7 +83,7 @@ const silentDayBegins = 8 * time.Hour
 
 // countSilent counts a silent run on the card that its chat gets of the day's silent runs, with a button that
 // stops what starts them. If that card is full, or all of it was stopped, there is another one. It may be called
-// again for a run.
+// again for the newest run of a line.
 func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 	task := turn.TaskOf(j)
 	if task == nil || !task.Silent || task.StopTool == "" {
@@ -114,11 +114,11 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 		counted, failed := false, error(nil)
-		err = a.cards.Revise(ctx, token, func(card interact.Card) (result interact.Result, ok bool) {
+		open, err := a.cards.Revise(ctx, token, func(card interact.Card) (result interact.Result, ok bool) {
 			result, counted, failed = countOn(card, line)
 			return result, result.Data != nil
 		})
-		if err = cmp.Or(err, failed); err != nil || counted {
+		if err = cmp.Or(err, failed); err != nil || counted && open {
 			return err
 		}
 		key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)

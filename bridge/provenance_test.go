@@ -83,8 +83,11 @@ func TestAQuotedMessageOfTheBotVouchesForNoAddress(t *testing.T) {
 		cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
 	})
 	m := direct("1", "compose")
+	long := strings.Repeat("Добрый день. ", 400)
 	m.Quoted = []chats.Quoted{
-		{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. See https://c.example/?d=1 for more."},
+		{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. " + long},
+		{Kind: chats.RefReply, FromBot: true, Text: "Good evening. " + long},
+		{Kind: chats.RefReply, FromBot: true, Text: long[:len(long)/2] + "Good night. See https://c.example/?d=1 for more."},
 		{Kind: chats.RefForward, By: "Bob", Text: "Look at https://d.example/?d=2"},
 	}
 	r.accept(m)

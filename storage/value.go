@@ -10,7 +10,7 @@ import (
 // ErrUnchanged is returned by the function of [Retry] if there is nothing to write.
 var ErrUnchanged = errors.New("storage: unchanged")
 
-// maxTries is far more than there are writers of one key, each of which is ahead of another once.
+// maxTries is far more than others are likely to be ahead in a row.
 const maxTries = 1000
 
 // Retry changes what several writers may change at once: it calls try, which reads and writes with the

@@ -366,7 +366,7 @@ func Conversations(ctx context.Context, kv storage.KV, owner string) ([]Conversa
 func FindConversation(ctx context.Context, kv storage.KV, owner, log string) (Conversation, error) {
 	c, rev, err := storage.Load[Conversation](ctx, kv, conversationKey(owner, log))
 	if err == nil && rev == storage.Absent {
-		err = storage.ErrNotFound
+		err = fmt.Errorf("find %s: %w", log, storage.ErrNotFound)
 	}
 	return c, err
 }

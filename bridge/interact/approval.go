@@ -358,7 +358,10 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 	case !g.mayAllow(r) || !g.mayAllow(strict):
 		return deny("%s approved it, and may not any more", deciderName(r.Decision))
 	}
-	if effect, err := describe(); err != nil || effect != r.Effect {
+	switch effect, err := describe(); {
+	case err != nil:
+		return deny("what it would do cannot be found out again; ask once more with a new call")
+	case effect != r.Effect:
 		return deny("what it would do is not what its card showed; ask once more with a new call")
 	}
 	return agent.Decision{ApprovedBy: r.Decision.By}, nil

@@ -282,13 +282,14 @@ func equalPart(a, b receipts.Part) bool {
 
 // Update applies the Text, Choices and Data of a result to an open card.
 func (d *Cards) Update(ctx context.Context, token string, result Result) error {
-	return d.Revise(ctx, token, func(Card) (Result, bool) { return result, true })
+	_, err := d.Revise(ctx, token, func(Card) (Result, bool) { return result, true })
+	return err
 }
 
 // Revise does what [Cards.Update] does with a result that is decided on the card as it is; false leaves the card alone.
-// After a conflict it is decided again.
-func (d *Cards) Revise(ctx context.Context, token string, decide func(Card) (Result, bool)) error {
-	_, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
+// After a conflict it is decided again. open is whether the card is open then: what is closed is not decided.
+func (d *Cards) Revise(ctx context.Context, token string, decide func(Card) (Result, bool)) (open bool, err error) {
+	kept, err := d.change(ctx, token, func(kept *StoredCard) chats.Kind {
 		if !kept.IsOpen() {
 			return showNone
 		}
@@ -301,7 +302,7 @@ func (d *Cards) Revise(ctx context.Context, token string, decide func(Card) (Res
 		}
 		return showEdited
 	})
-	return err
+	return kept != nil && kept.IsOpen(), err
 }
 
 // Invalidate closes a card that is no longer needed, with a line that says why.

@@ -183,8 +183,9 @@ func isNumber(host string) bool {
 		}
 		last = n
 	}
-	_, notDay := time.Parse("20060102", host)
-	return len(parts) == 4 && last < 256 || len(parts) < 4 && last>>(8*(4-len(parts))) > 0 && notDay != nil
+	day, err := time.Parse("20060102", host)
+	isDay := err == nil && day.Year()/100 >= 19 && day.Year()/100 <= 20
+	return len(parts) == 4 && last < 256 || len(parts) < 4 && last>>(8*(4-len(parts))) > 0 && !isDay
 }
 
 // eachString calls do with the strings of the arguments of a call, as tools get them, and with the keys of
@@ -462,6 +463,11 @@ func isEnclosed(before, after string) bool {
 	return slices.ContainsFunc([]string{"()", "<>", `""`, "''"}, func(pair string) bool {
 		return strings.HasSuffix(before, pair[:1]) && strings.HasPrefix(after, pair[1:])
 	})
+}
+
+// isAlike reports whether two addresses are one for most servers.
+func (a Address) isAlike(o Address) bool {
+	return a.host == o.host && a.query == o.query && strings.TrimRight(a.path, "/") == strings.TrimRight(o.path, "/")
 }
 
 // rests returns what may follow the host where the address stands in a text of somebody.

@@ -253,7 +253,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	if !holds {
 		return Verdict{}
 	}
-	if in.wasRefused(func(o Address) bool { return o == a }, a) {
+	if at := in.refusedAt(a.isAlike); at >= 0 && !in.wroteSince(a, at) {
 		return Verdict{Asks: true, Why: "a call with this address was not allowed before"}
 	}
 	cost := agent.Spent{Opened: 1}
@@ -262,8 +262,8 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
 	case !stands:
 		letters, ok := in.newLetters(a)
-		ok = ok && !in.wasRefused(func(o Address) bool { return o.site() == a.site() }, a)
-		if !ok || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
+		refused := in.refusedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
+		if !ok || refused || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
 			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
 		cost.Composed, cost.Letters = 1, letters
@@ -317,18 +317,27 @@ func mayStore(tool toolgroups.Tool) bool {
 	return tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && !tool.Outlives
 }
 
-// wasRefused reports whether an earlier call would have fetched an address that is alike and was not allowed, and no
-// person has written this one since.
-func (in *Input) wasRefused(alike func(Address) bool, a Address) bool {
+// refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
+// negative for none.
+func (in *Input) refusedAt(such func(Address) bool) int {
 	for at := in.replyBefore(len(in.Messages)) - 1; at >= 0; at-- {
 		if in.Messages[at].Code != agent.CodeGated {
 			continue
 		}
 		call, _ := in.callOf(at)
 		tool, _ := in.Tool(call.EffectiveTool())
-		if tool.Fetches && (!tool.External || tool.Effect == toolgroups.ReadOnly) && slices.ContainsFunc(AddressesOf(tool, call.EffectiveArguments()), alike) {
-			people, _ := in.standsLater(a, at)
-			return !people
+		if tool.Fetches && (!tool.External || tool.Effect == toolgroups.ReadOnly) && slices.ContainsFunc(AddressesOf(tool, call.EffectiveArguments()), such) {
+			return at
+		}
+	}
+	return -1
+}
+
+// wroteSince reports whether the person wrote an address in a message from an index on.
+func (in *Input) wroteSince(a Address, from int) bool {
+	for at := from; at < len(in.Messages); at++ {
+		if w, ok := in.words(at); ok && w.message.Role == agent.RoleUser && !w.others && w.holds(a) {
+			return true
 		}
 	}
 	return false

@@ -462,14 +462,23 @@ func TestWhatWasDeniedAsksAgain(t *testing.T) {
 	const denied = "https://blog.example/hours"
 	c := conversation{}.user("look").call("search", `{"query":"x"}`, "https://blog.example/post").failing("webfetch", `{"url":"`+denied+`"}`, "This call was not allowed")
 	c[len(c)-1].Code = agent.CodeGated
-	c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms")
-	for address, asks := range map[string]bool{denied: true, denied + "#a": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
+	c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms, also http://blog.example/hours/")
+	for address, asks := range map[string]bool{denied: true, denied + "#a": true, "http://blog.example/hours/": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
 		if got := c.asks(t, address); got.Asks != asks {
 			t.Errorf("%s asks: %t", address, got.Asks)
 		}
 	}
 	if got := c.answer("Read.").user("now open "+denied).asks(t, denied); got.Asks {
 		t.Errorf("what the person wrote since asks: %s", got.Why)
+	}
+	for name, m := range map[string]agent.Message{
+		"somebody else":   {Role: agent.RoleUser, AuthorKey: "2", Text: "open " + denied},
+		"what was quoted": {Role: agent.RoleUser, Text: "open it", Origin: agent.OriginQuoted, Quoted: denied},
+		"what was heard":  {Role: agent.RoleUser, Text: "open it", Overheard: denied},
+	} {
+		if !c.append(m).asks(t, denied).Asks {
+			t.Errorf("%s lifts what was denied", name)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	}
 	message.Quoted = conversation.FormatQuotes(list, quotedTokens, message.Text != "")
 	own := slices.DeleteFunc(list, func(q conversation.Quote) bool { return !q.FromBot })
-	message.QuotedOwn = conversation.FormatQuotes(own, quotedTokens, true)
+	message.QuotedOwn = conversation.FormatQuotes(own, quotedTokens*max(1, len(own)), true) // all that is shown of them
 	t.addOverheard(ctx, j, h, after, message)
 	return nil
 }

@@ -118,6 +118,7 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, told fu
 	}
 	restart()
 	ask("/connect notes " + back) // the answer and the notice come in any order
+	told("is connected")
 	told("It has 2 tools")
 	told("shows the new words")
 	wantIn(t, ask(allowPattern.FindString(ask("/mcp allow notes"))), "Allowed: notes now uses its new descriptions.")

@@ -512,7 +512,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	page := r.get(admin.Root + "tools")
-	r.says(page, []string{"describes tools otherwise than when it was allowed: /mcp notes shows how"}, nil)
+	r.says(page, []string{"says what no administrator has allowed yet: /mcp notes shows how"}, nil)
 	if got := fmt.Sprint(r.rows(page, "Connected accounts")); got != "[[Cem (telegram:7) google] [telegram:8 notes]]" {
 		t.Errorf("connected are %s", got)
 	}

@@ -77,7 +77,7 @@ func serversTable(all []mcp.Status) *table {
 		}
 		why := s.Problem
 		if len(s.PendingChanges) > 0 && why == "" {
-			state, why = cell{Text: "changed", Mood: bad}, "describes tools otherwise than when it was allowed: /mcp "+s.Name+" shows how"
+			state, why = cell{Text: "changed", Mood: bad}, "says what no administrator has allowed yet: /mcp "+s.Name+" shows how"
 		}
 		if n := len(s.LeftOut); n > 0 && why == "" {
 			why = wording.Plural(n, "further tool is left out", "further tools are left out") + ": /mcp " + s.Name + " says why"

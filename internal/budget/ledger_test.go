@@ -342,7 +342,8 @@ func TestAFailingStoreLosesNoCharge(t *testing.T) {
 func TestOpenChecks(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	for name, cfg := range map[string]budget.Config{
-		"no store": {},
+		"no store": {Now: time.Now},
+		"no clock": {Store: b.store},
 		"reply":    {Store: b.store, Now: time.Now, ReplyTokens: -1},
 		"prices":   {Store: b.store, Now: time.Now, Prices: budget.PriceTable{"x": {Input: -1}}},
 	} {

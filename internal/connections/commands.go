@@ -202,7 +202,7 @@ func (d *Handler) list(ctx context.Context) (string, error) {
 	for _, st := range all {
 		health := d.healthText(st)
 		if len(st.PendingChanges) > 0 {
-			health += fmt.Sprintf("; **describes tools otherwise than when it was allowed**, `/mcp %s` shows how", st.Name)
+			health += fmt.Sprintf("; **says what no administrator has allowed yet**, `/mcp %s` shows how", st.Name)
 		}
 		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.EscapeMarkdown(st.Name), strings.Join(serverDetails(st), ", "), health)
 	}
@@ -250,7 +250,7 @@ func (d *Handler) healthText(st mcp.Status) string {
 // maxNoticed bounds the changes in a notice, which does not say how to allow them.
 const maxNoticed = 20
 
-// changeNotice lists the changes of a server's descriptions since it was allowed, for administrators. If texts
+// changeNotice lists what a server says and no administrator has allowed yet, for administrators. If texts
 // is true, it contains the whole new descriptions, and how to allow what it lists.
 func changeNotice(st mcp.Status, texts bool) string {
 	if len(st.PendingChanges) == 0 {

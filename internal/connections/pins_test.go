@@ -120,7 +120,7 @@ func TestAToolThatClaimsToOnlyReadAsksUntilAnAdministratorAllowsThat(t *testing.
 		!strings.Contains(text, "`/mcp notes` shows the new words") || strings.Contains(text, "/mcp allow") || strings.Contains(text, "`list`") {
 		t.Errorf("administrators are told %q", text)
 	}
-	late.says(t, "mcp", "", "describes tools otherwise than when it was allowed")
+	late.says(t, "mcp", "", "says what no administrator has allowed yet")
 	late.says(t, "mcp", "allow notes 00000000", "nothing was allowed", "`send` says now")
 	stale := late.allowing(t)
 

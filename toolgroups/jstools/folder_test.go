@@ -247,7 +247,12 @@ func TestNewNeedsAFolderAndAnEngine(t *testing.T) {
 	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, cfg := range []jstools.Config{{Engine: engine}, {Dir: t.TempDir()}, {Dir: inTheWay, Engine: engine}} {
+	for _, cfg := range []jstools.Config{
+		{Engine: engine, Now: time.Now},
+		{Dir: t.TempDir(), Now: time.Now},
+		{Dir: t.TempDir(), Engine: engine},
+		{Dir: inTheWay, Engine: engine, Now: time.Now},
+	} {
 		if tools, err := jstools.New(cfg); err == nil {
 			t.Errorf("%+v", tools)
 		}

@@ -120,7 +120,7 @@ func TestAServerAsksThePersonOfTheCall(t *testing.T) {
 
 // What the person leaves out is not sent, whatever the server suggests. Numbers keep their digits in both directions, with a question in a request and with one in a result.
 func TestNumbersOfAQuestionKeepTheirDigits(t *testing.T) {
-	const params = `{"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":725653563933458433},"b":{"type":"integer"},"c":{"type":"number"}}}}`
+	const params = `{"_meta":null,"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"integer","default":725653563933458433},"b":{"type":"integer"},"c":{"type":"number"}}}}`
 	answers := make(chan string, 1)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -53,6 +53,8 @@ type entry struct {
 	ReadsResources bool `json:"reads_resources,omitempty"`
 	// current is the hash of the server's own description of the tool, which may not be allowed yet.
 	current string
+	// saysItReads is the server's own hint that the tool only reads, which may not be allowed yet.
+	saysItReads bool
 }
 
 // listFormat is increased when lists in the older format become unusable.

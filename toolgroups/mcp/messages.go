@@ -281,7 +281,7 @@ func packForm(params json.RawMessage) json.RawMessage {
 	fields := objectFields(params)
 	schema, ok := fields["requestedSchema"]
 	meta := objectFields(fields["_meta"])
-	if !ok || meta == nil && fields["_meta"] != nil {
+	if given := fields["_meta"]; !ok || meta == nil && given != nil && string(given) != "null" {
 		return params
 	}
 	if meta == nil {

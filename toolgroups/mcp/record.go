@@ -81,7 +81,7 @@ func (r record) offered() toolList {
 	l.Title, l.Instructions = r.Allowed.Title, r.Allowed.Instructions
 	l.Tools = slices.Clone(l.Tools)
 	for i, e := range l.Tools {
-		e.current = e.hash()
+		e.current, e.saysItReads = e.hash(), e.ReadOnly
 		p, ok := known[e.Name]
 		if ok {
 			e.Description, e.Parameters = p.Description, p.Parameters

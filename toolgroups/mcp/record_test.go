@@ -92,7 +92,7 @@ func TestAPermissionThatWasNotShownIsNotAllowed(t *testing.T) {
 		t.Errorf("%+v: allowed %t, %v", st.PendingChanges, allowed, err)
 	}
 	c = replica(mcp.TrustHints, "Sends mail")
-	if got := find(t, c, "x_send"); got.Effect != toolgroups.Consequential || got.Description != "Sends mail" {
+	if got := find(t, c, "x_send"); got.Effect != toolgroups.Consequential || !got.SaysItReads || got.Description != "Sends mail" {
 		t.Errorf("send is %v, %q", got.Effect, got.Description)
 	}
 }

@@ -160,7 +160,7 @@ func (s *server) newTool(e entry) (toolgroups.Tool, error) {
 		Personal:      s.isPersonal(),
 		Fetches:       true,
 		External:      true,
-		SaysItReads:   e.ReadOnly,
+		SaysItReads:   e.saysItReads,
 		NeedsApproval: func(toolgroups.Call) bool { return s.cfg.Trust != TrustFull },
 		CheckReady:    s.checkReady,
 		Version:       s.fingerprint + " " + e.current,

@@ -8,10 +8,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneclaw/internal/wording"
 )
 
 // Limits of a skill.
@@ -209,13 +210,5 @@ func (s *Skill) Text() string {
 	return b.String()
 }
 
-// singleLine joins the lines of a text and removes control characters.
-func singleLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
-}
+// singleLine joins the lines of a text and leaves out what nobody sees.
+func singleLine(text string) string { return wording.OneLine(text, len(text)) }

@@ -113,7 +113,7 @@ func label(argument string) string {
 }
 
 // Or returns the operation with another, which says less and runs instead if it fails for longer than a moment. If both
-// fail, the error is that of the first, unless only a permission for that is missing.
+// fail, the error is that of the first, unless only a permission for that is missing or the other may work later.
 func (o Operation) Or(other Operation) Operation {
 	run := o.run
 	o.run = func(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
@@ -123,7 +123,7 @@ func (o Operation) Or(other Operation) Operation {
 		}
 		instead, failed := other.run(ctx, c, arguments)
 		fault, ok := errors.AsType[*toolgroups.Error](c.mapError(err))
-		if failed == nil || ok && fault.Code == toolgroups.CodeDenied {
+		if failed == nil || isPassing(c.mapError(failed)) || ok && fault.Code == toolgroups.CodeDenied {
 			return instead, failed
 		}
 		return nil, err
