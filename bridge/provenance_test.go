@@ -83,12 +83,13 @@ func TestAQuotedMessageOfTheBotVouchesForNoAddress(t *testing.T) {
 		cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
 	})
 	m := direct("1", "compose")
-	long := strings.Repeat("Добрый день. ", 400)
+	long := strings.Repeat("Good morning. ", 280)
 	m.Quoted = []chats.Quoted{
-		{Kind: chats.RefReply, FromBot: true, Text: "Good morning. Mails: Anna writes. " + long},
-		{Kind: chats.RefReply, FromBot: true, Text: "Good evening. " + long},
-		{Kind: chats.RefReply, FromBot: true, Text: long[:len(long)/2] + "Good night. See https://c.example/?d=1 for more."},
+		{Kind: chats.RefReply, FromBot: true, Text: "Mails: Anna writes. " + long},
+		{Kind: chats.RefReply, FromBot: true, Text: "Mails: Bob writes. " + long},
+		{Kind: chats.RefForward, By: "Bob", Text: "Yes."},
 		{Kind: chats.RefForward, By: "Bob", Text: "Look at https://d.example/?d=2"},
+		{Kind: chats.RefReply, FromBot: true, Text: long + "See https://c.example/?d=1 for more."},
 	}
 	r.accept(m)
 	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "https://c.example/?d=1") || strings.Contains(got.text, "https://d.example") {
