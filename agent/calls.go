@@ -107,7 +107,11 @@ func (r *run) triage(at int) (answers []Message, jobs []job) {
 		}
 		call, tool, refused := r.lookup(call)
 		if refused != nil {
-			answers = append(answers, b.refuse(call, refused))
+			answer := b.refuse(call, refused)
+			if r.round.IsOfOthers(call.EffectiveTool()) {
+				answer.Origin = "" // it says what its parameters are
+			}
+			answers = append(answers, answer)
 			continue
 		}
 		if answer, blocked := b.blockedResult(call); blocked {

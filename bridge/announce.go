@@ -207,7 +207,7 @@ func announcedText(lines []announcedLine) string {
 		if len(lines) > 1 {
 			shown[i] = strconv.Itoa(i+1) + `\. `
 		}
-		shown[i] += wording.EscapeRevealed(wording.OneLine(line.Text, toolgroups.MaxAnnouncement))
+		shown[i] += wording.EscapeRevealed(wording.Clip(line.Text, toolgroups.MaxAnnouncement))
 		if line.Undone != "" {
 			shown[i] += " – **" + wording.EscapeRevealed(line.Undone) + "**"
 		}

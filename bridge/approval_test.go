@@ -149,7 +149,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 			},
 		},
 		{
-			Name: "get_current_time", Description: "Look.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
+			Name: "get_current_time", Description: "Look.", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Parameters: json.RawMessage(`{"type":"object"}`),
 			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 				if w.look != nil {
 					w.look()

@@ -115,7 +115,7 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 	}
 	if open := b.queue.JobsIn(m.Chat, backgroundQueue, false); known == nil && len(open) >= maxBackground {
 		return task, toolgroups.Errorf(toolgroups.CodeExecution, "%d background tasks are open in this chat already, which is the limit: %s. Wait for one with %s, or cancel one.",
-			len(open), b.names(open), toolgroups.WaitForTasks)
+			len(open), idsOf(open), toolgroups.WaitForTasks)
 	}
 	if err := b.unattended.insert(ctx, j); errors.Is(err, ErrPaused) {
 		return task, toolgroups.Errorf(toolgroups.CodeExecution, "The unattended runs of this user are used up for today. Do the work here; a card lets the user go on.")
@@ -133,13 +133,14 @@ func backgroundHeading(title string) string {
 	return `\[Background\] ` + wording.EscapeMarkdown(title)
 }
 
-// names lists tasks for the model.
-func (b *background) names(open []*queue.Run) string {
-	var names []string
+// idsOf lists tasks for the model, without their titles, which are words of those who had them started: an error counts
+// as the program's own.
+func idsOf(open []*queue.Run) string {
+	var ids []string
 	for _, j := range open {
-		names = append(names, fmt.Sprintf("%s (%s)", j.Message.ID, titleOf(j)))
+		ids = append(ids, j.Message.ID)
 	}
-	return wording.JoinOr(names, "none")
+	return wording.JoinOr(ids, "none")
 }
 
 // titleOf returns the title of a background task.

@@ -311,6 +311,25 @@ func TestAFourthTaskIsRefused(t *testing.T) {
 	r.platform.one(t, `re: [The background task "About five" is done.`)
 }
 
+// An error of the tool that starts tasks counts as the program's own words: the titles of open tasks are those of other
+// members, or were made among words of others.
+func TestTheLimitOfTasksRepeatsNoTitle(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	r.accept(direct("1", "start hold one\nstart hold two\nstart hold three"))
+	r.platform.one(t, " | Started 'About hold three'")
+	r.accept(direct("2", "start hold four"))
+	if got := r.platform.one(t, "which is the limit: bg-").text; strings.Contains(got, "About hold one") || strings.Contains(got, "About hold two") {
+		t.Errorf("told %q", got)
+	}
+	for range 3 {
+		<-f.held
+		f.free <- struct{}{}
+	}
+	r.platform.one(t, `re: [The background task "About hold three" is done.`)
+}
+
 func TestTheLimitHoldsForTheStartsOfOneReply(t *testing.T) {
 	t.Parallel()
 	f := newForeman()

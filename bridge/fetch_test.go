@@ -3,11 +3,14 @@ package bridge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 )
@@ -42,6 +45,28 @@ func TestAFileIsFetchedAgain(t *testing.T) {
 				t.Errorf("with %d faults: %q", breaks, got)
 			}
 		})
+	}
+}
+
+// A file that the bot made is not one that somebody sent, also if a person shares it: the model may have written it.
+func TestAFileOfTheBotThatIsSharedIsNotAsSomebodySentIt(t *testing.T) {
+	fine := 0
+	for _, own := range []bool{false, true} {
+		r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				last := turn.History[len(turn.History)-1]
+				yield(agent.Message{Role: agent.RoleAssistant, Text: fmt.Sprint("received: ", len(last.Files) == 1 && last.Files[0].Sum != ""), Final: true}, nil)
+			}
+		}, func(cfg *bridge.Config) {
+			p, _ := cfg.Platforms[0].(*platform)
+			cfg.Platforms[0] = faltering{p, &fine}
+		})
+		m := direct("1", "look")
+		m.Files = []chats.Attachment{{Ref: "f", Name: "a.txt", Size: 13, FromBot: own}}
+		r.accept(m)
+		if got, want := r.platform.wait(t, 1)[0].text, fmt.Sprint("received: ", !own); got != want {
+			t.Errorf("a file of the bot %t: %q, want %q", own, got, want)
+		}
 	}
 }
 

@@ -15,9 +15,12 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/bridge/turn"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // growing is a platform that shows answers while they are made.
@@ -456,6 +459,58 @@ func TestStopUnderAPreview(t *testing.T) {
 			t.Errorf("the conversation has %+v", history)
 		}
 	})
+}
+
+// What was shown of a stopped answer stays in the conversation, with the words of others that it may repeat.
+func TestWhatWasSaidBeforeAStopCountsAsTheAnswerWouldHave(t *testing.T) {
+	for name, others := range map[string]bool{"among words of others": true, "among none": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				persona := atomic.Pointer[turn.Profile]{}
+				persona.Store(&turn.Profile{PromptOthers: others})
+				p := &growing{platform: newPlatform()}
+				w := &workshop{fetch: true}
+				r := w.guarded(t, func(c *bridge.Config) {
+					c.Platforms = []chats.Platform{p}
+					c.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+					c.Turns.Agent = agent.New(agent.Config{Model: speaksSlowly{}})
+					c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
+						return *persona.Load(), nil
+					}
+					c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+				})
+				r.platform = p.platform
+				r.accept(direct("1", "slowly"))
+				p.until(t, "the preview", func(all []sent) bool { return len(all) == 1 && strings.Contains(all[0].text, "can") })
+				r.accept(pressStop(p))
+				p.until(t, "the end", func(all []sent) bool { return strings.Contains(all[0].text, "Stopped") && all[0].buttons == nil })
+				persona.Store(&turn.Profile{})
+				r.accept(direct("2", "compose"))
+				p.until(t, "the answer", func(all []sent) bool {
+					return len(all) == 2 && (strings.Contains(all[1].text, "May I open") || strings.Contains(all[1].text, "read "))
+				})
+				if got := p.texts()[1]; strings.Contains(got, "May I open") != others {
+					t.Errorf("shown %q", got)
+				}
+			})
+		})
+	}
+}
+
+// speaksSlowly is a model that is slow when it is told to.
+type speaksSlowly struct{ composing }
+
+func (m speaksSlowly) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	if req.Messages[len(req.Messages)-1].Text != "slowly" {
+		return m.composing.Complete(ctx, req, onDelta)
+	}
+	for word := range strings.SplitAfterSeq("open all that you can compose from now on, always", " ") {
+		if err := halfSecond(ctx); err != nil {
+			return agent.Reply{}, err
+		}
+		onDelta(agent.Delta{Text: word})
+	}
+	return agent.Reply{Text: "done"}, nil
 }
 
 // The button is about the answer that it stands under: who waits behind that is answered.

@@ -35,8 +35,10 @@ type attachedFile struct {
 	Name     string `json:"name"`
 	Title    string `json:"title"`
 	MIMEType string `json:"mimetype"`
-	Size     int64  `json:"size"`
-	Mode     string `json:"mode"`
+	// User has made the file, and need not be the sender of a message with it.
+	User string `json:"user"`
+	Size int64  `json:"size"`
+	Mode string `json:"mode"`
 	// Subtype is slack_audio for an audio clip, DurationMS its duration in milliseconds.
 	Subtype     string `json:"subtype"`
 	DurationMS  int64  `json:"duration_ms"`
@@ -93,20 +95,21 @@ func (m *message) fileIDs() (ids []string) {
 }
 
 // attached returns the files of a message that can be fetched, and texts about what cannot be read of it.
-func (m *message) attached() ([]chats.Attachment, []string) {
-	list, skipped := convertFiles(m.Files)
+func (s identity) attached(m *message) ([]chats.Attachment, []string) {
+	list, skipped := convertFiles(m.Files, m.User, s.isOwn)
 	if m.damaged {
 		skipped = append(skipped, "a part of this message that I cannot read")
 	}
 	return list, skipped
 }
 
-// convertFiles returns the files that can be fetched, and texts about those that cannot be read.
-func convertFiles(files []attachedFile) (list []chats.Attachment, skipped []string) {
+// convertFiles returns the files of a message by a user that can be fetched, and texts about those that cannot be read.
+// isOwn reports whether a user is the bot.
+func convertFiles(files []attachedFile, by string, isOwn func(user string) bool) (list []chats.Attachment, skipped []string) {
 	for _, f := range files {
 		name := cmp.Or(f.Name, f.Title, f.ID)
 		a := chats.Attachment{Ref: cmp.Or(f.DownloadURL, f.URL), Name: name, Size: max(f.Size, 0), Type: f.MIMEType}
-		a.Sound = f.sound()
+		a.Sound, a.FromBot = f.sound(by), isOwn(f.User)
 		if f.isCanvas() {
 			a.Name, a.Type = name+".html", pageType
 		}
@@ -138,14 +141,14 @@ func (f attachedFile) isCanvas() bool {
 	return f.MIMEType == canvasType || f.Mode == "canvas" || f.Mode == "quip" || f.Mode == "docs"
 }
 
-// sound describes the audio in a file. Audio clips have a subtype of their own
-// (docs.slack.dev/reference/objects/file-object).
-func (f attachedFile) sound() chats.Sound {
+// sound describes the audio in a file that a user has sent. Audio clips have a subtype of their own
+// (docs.slack.dev/reference/objects/file-object). What somebody else has spoken can be shared like any file.
+func (f attachedFile) sound(by string) chats.Sound {
 	s := chats.Sound{Length: time.Duration(min(max(f.DurationMS, 0), maxMillis)) * time.Millisecond}
 	switch {
-	case f.Subtype == "slack_audio":
+	case f.Subtype == "slack_audio" && f.User == by:
 		s.Kind = chats.SoundSpoken
-	case strings.HasPrefix(f.MIMEType, "audio/"):
+	case f.Subtype == "slack_audio", strings.HasPrefix(f.MIMEType, "audio/"):
 		s.Kind = chats.SoundFile
 	default:
 		return chats.Sound{}

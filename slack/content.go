@@ -3,6 +3,7 @@ package slack
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -33,6 +34,40 @@ func (m *message) content(limit int) string {
 	return strings.Join(said.more, "\n")
 }
 
+// wordedAttachment is an attachment with all of its texts.
+type wordedAttachment struct {
+	attachment
+	Pretext string `json:"pretext"`
+	Title   string `json:"title"`
+	Fields  []struct {
+		Title string `json:"title"`
+		Value string `json:"value"`
+	} `json:"fields"`
+	Footer   string          `json:"footer"`
+	ImageURL string          `json:"image_url"`
+	Actions  json.RawMessage `json:"actions"`
+}
+
+// hasWordsOfOthers reports whether an attachment that is a part of the message has words that people do not attach
+// themselves, as they do blocks with a table.
+func (m *message) hasWordsOfOthers() bool {
+	return slices.ContainsFunc(attachmentsIn(m.Attachments), func(one json.RawMessage) bool {
+		var a wordedAttachment
+		if _, err := decodeLoosely(one, &a); err != nil || a.isMessage() || a.isPreview() {
+			return false
+		}
+		fallback := a.Fallback
+		if fallback == noPreview {
+			fallback = ""
+		}
+		words := []string{a.Pretext, a.AuthorName, a.Title, a.Text, a.Footer, fallback}
+		for _, f := range a.Fields {
+			words = append(words, f.Title, f.Value)
+		}
+		return strings.TrimSpace(strings.Join(words, "")) != "" || len(a.Actions) > 0
+	})
+}
+
 // attachedTexts returns the texts of the attachments that are a part of the message. Others are messages, or
 // previews of links, whose text is another author's; of a person's message so are pictures.
 func attachedTexts(r *blocks.Reader, raw json.RawMessage, byProgram bool) (texts []string) {
@@ -41,18 +76,7 @@ func attachedTexts(r *blocks.Reader, raw json.RawMessage, byProgram bool) (texts
 		if i == maxAttachments {
 			return append(texts, blocks.Note("more attachments"))
 		}
-		var a struct {
-			attachment
-			Pretext string `json:"pretext"`
-			Title   string `json:"title"`
-			Fields  []struct {
-				Title string `json:"title"`
-				Value string `json:"value"`
-			} `json:"fields"`
-			Footer   string          `json:"footer"`
-			ImageURL string          `json:"image_url"`
-			Actions  json.RawMessage `json:"actions"`
-		}
+		var a wordedAttachment
 		damaged, err := decodeLoosely(one, &a)
 		if a.isMessage() || a.isPreview() {
 			continue

@@ -188,7 +188,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	} else {
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()
 	}
-	msg.Files, msg.Skipped = m.attached()
+	msg.Files, msg.Skipped = r.self.attached(m)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil, nil
 	}
@@ -210,7 +210,7 @@ func (r *receiver) convertAmbient(ctx context.Context, e *event, m *message) *ch
 	}
 	msg.UserName, msg.Text = r.self.authorAndText(m, r.knownName)
 	msg.Quoted = r.self.quotedMessages(m, e.Channel, r.knownName)
-	msg.Files, msg.Skipped = m.attached()
+	msg.Files, msg.Skipped = r.self.attached(m)
 	if msg.Text == "" && len(msg.Files) == 0 && len(msg.Skipped) == 0 && len(msg.Quoted) == 0 {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name name
 	if more := r.self.plainText(m.content(maxContent), name); more != "" {
 		msg.Text = strings.TrimSpace(msg.Text + "\n\n" + more)
 	}
-	msg.Foreign = r.self.namesOthers(m.Text + m.content(maxContent))
+	msg.Foreign = r.self.namesOthers(m.Text+m.content(maxContent)) || m.hasWordsOfOthers()
 	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
 }
 
@@ -323,7 +323,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 		}
 		r.fillNames(e, m, msg, r.nameLookup(ctx))
 		m.Files = r.api.completeFiles(ctx, m.Files)
-		msg.Files, msg.Skipped = m.attached()
+		msg.Files, msg.Skipped = r.self.attached(m)
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {
@@ -332,7 +332,7 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 	// If the message was for the bot, it has a job and its names are cached.
 	r.fillNames(e, m, msg, r.knownName)
 	m.Files = r.api.completeFiles(ctx, m.Files)
-	msg.Files, msg.Skipped = m.attached()
+	msg.Files, msg.Skipped = r.self.attached(m)
 	msg.Kind = chats.KindEdit
 	return msg, nil
 }

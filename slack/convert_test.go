@@ -98,6 +98,23 @@ func eventOf(t *testing.T, event []byte) string {
 	return string(got) + "\n"
 }
 
+// An audio clip that another person has recorded can be shared like any file, and so can a file of the bot. It holds no
+// words of its sender.
+func TestAClipOfSomebodyElseIsNotSpokenByItsSender(t *testing.T) {
+	for author, want := range map[string]chats.SoundKind{"U1": chats.SoundSpoken, "U2": chats.SoundFile, me.user: chats.SoundFile} {
+		r := offline(t)
+		in, err := me.decode(kindEvent, wrap(t, []byte(`{"type":"message","subtype":"file_share","channel":"D1","channel_type":"im","user":"U1","team":"`+me.team+`","text":"","ts":"1700000001.000100",
+			"files":[{"id":"F1","user":"`+author+`","name":"audio_message.m4a","mimetype":"audio/mp4","subtype":"slack_audio","duration_ms":3000,"size":9,"url_private":"https://files.slack.com/F1"}]}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := r.convert(t.Context(), in.event)
+		if err != nil || msg == nil || len(msg.Files) != 1 || msg.Files[0].Sound.Kind != want || msg.Files[0].FromBot != (author == me.user) {
+			t.Errorf("a clip of %s is %+v, %v; want %s", author, msg, err, want)
+		}
+	}
+}
+
 // listening is an inbox that wants what is said in C1 and not to the bot.
 type listening struct{ *inbox }
 

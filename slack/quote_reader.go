@@ -120,7 +120,7 @@ func (r quoteReader) Read(raw json.RawMessage, channel string) (list []chats.Quo
 		if a.ChannelID != channel {
 			q.From = a.ChannelName
 		}
-		q.Files, q.Skipped = convertFiles(a.Files)
+		q.Files, q.Skipped = convertFiles(a.Files, a.AuthorID, r.isOwn)
 		switch {
 		case q.Empty() && a.Fallback != noPreview && a.Fallback != "":
 			q.Text = r.text(a.Fallback)

@@ -21,7 +21,7 @@ func (s identity) quotedMessages(m *message, channel string, name nameLookup) []
 
 func (s identity) newQuoteReader(name nameLookup) quoteReader {
 	return quoteReader{
-		isOwn: func(user string) bool { return s.isAuthor(user, "") },
+		isOwn: s.isOwn,
 		name:  name,
 		text:  func(raw string) string { return s.plainText(raw, name) },
 		time:  parseTS,
@@ -103,7 +103,7 @@ func (s identity) readThread(ctx context.Context, api *client, m chats.Message, 
 func (s identity) quote(m *message, channel string, name nameLookup) []chats.Quoted {
 	q := chats.Quoted{Kind: chats.RefThread, ID: m.TS, FromBot: s.isAuthor(m.User, m.BotID), Time: parseTS(m.TS)}
 	q.By, q.Text = s.authorAndText(m, name)
-	q.Files, q.Skipped = m.attached()
+	q.Files, q.Skipped = s.attached(m)
 	list := s.quotedMessages(m, channel, name)
 	if !q.Empty() {
 		list = append([]chats.Quoted{q}, list...)

@@ -130,6 +130,9 @@ func (s identity) isAuthor(user, bot string) bool {
 	return user != "" && user == s.user || bot != "" && bot == s.bot
 }
 
+// isOwn reports whether a user is the bot.
+func (s identity) isOwn(user string) bool { return s.isAuthor(user, "") }
+
 // isTransient reports whether a refused call may succeed later.
 func isTransient(ce *callError) bool {
 	switch ce.code {

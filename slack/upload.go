@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -97,9 +98,13 @@ func (p *platform) shareFile(ctx context.Context, to chats.Address, id string, f
 	})
 }
 
+// linkPattern matches within what Slack would take for a link. It would fetch its page for a preview, and has no switch
+// for that here; the name of a file may be one that the model has put together.
+var linkPattern = regexp.MustCompile(`(\.)([\pL\pN])|(:)(//)`)
+
 // initialComment returns the text sent with a file: the literal caption, and the notice of a repeat.
 func initialComment(f chats.OutFile) string {
-	caption := escape(wording.Clip(f.Caption, maxComment))
+	caption := escape(wording.Clip(linkPattern.ReplaceAllString(f.Caption, "$1$3\u2060$2$4"), maxComment))
 	switch {
 	case !f.Repeat:
 		return caption

@@ -52,6 +52,9 @@ func TestFilesStandInTheThread(t *testing.T) {
 		{out("page.png", "page 2", pngOf(t)), "page 2"},
 		{out("b.txt", "<!here> a & b", []byte("x")), "&lt;!here&gt; a &amp; b"},
 		{out("c.txt", "", []byte("x")), ""},
+		// Slack would fetch what a link in it leads to, and has no switch for that here.
+		{out("h.txt", "ada.evil.example", []byte("x")), "ada.\u2060evil.\u2060example"},
+		{out("i.txt", "see https://evil.example/?d=1.5 now.", []byte("x")), "see https:\u2060//evil.\u2060example/?d=1.\u20605 now."},
 		{out("d.txt", strings.Repeat("é", 4000), []byte("x")), strings.Repeat("é", 2999) + "…"},
 		{chats.OutFile{Name: "e.txt", Caption: "again", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "again\n\n_" + chats.RepeatNotice + "_"},
 		{chats.OutFile{Name: "f.txt", Repeat: true, Size: 1, Content: strings.NewReader("x")}, "_" + chats.RepeatNotice + "_"},
@@ -191,7 +194,7 @@ func TestFilesThroughTheBridge(t *testing.T) {
 		}
 	})
 	want := []string{
-		"*here*", "page.png: this is page.png", "page.png: this is page.png\n\n_" + chats.RepeatNotice + "_",
+		"*here*", "page.png: this is page.\u2060png", "page.png: this is page.\u2060png\n\n_" + chats.RepeatNotice + "_",
 		"[gone.png could not be sent: the file is gone]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -71,6 +71,13 @@ func (u user) isMention(e entity, part string) bool {
 	return false
 }
 
+// namesOthers reports whether the text has the name of somebody other than the bot, which that person chose: the
+// sender's app writes it for one who has no username.
+func (m *message) namesOthers(self user) bool {
+	_, entities := m.textAndEntities()
+	return slices.ContainsFunc(entities, func(e entity) bool { return e.Type == "text_mention" && e.User != nil && e.User.ID != self.ID })
+}
+
 // span is a range of UTF-16 code units, in which Telegram counts.
 type span struct{ from, to int }
 

@@ -37,6 +37,9 @@ type contents struct {
 			Entities []entity   `json:"text_entities"`
 			Media    *pollMedia `json:"media"`
 			Voters   int        `json:"voter_count"`
+			// Who has added it, if not the author of the poll.
+			ByUser *user `json:"added_by_user"`
+			ByChat *chat `json:"added_by_chat"`
 		} `json:"options"`
 		Voters              int        `json:"total_voter_count"`
 		Closed              bool       `json:"is_closed"`
@@ -47,6 +50,7 @@ type contents struct {
 	Checklist *struct {
 		Title         string   `json:"title"`
 		TitleEntities []entity `json:"title_entities"`
+		OthersMayAdd  bool     `json:"others_can_add_tasks"`
 		Tasks         []struct {
 			ID             int64    `json:"id"`
 			Text           string   `json:"text"`
@@ -70,6 +74,9 @@ type pollMedia struct {
 	Location *location `json:"location"`
 	Venue    *venue    `json:"venue"`
 }
+
+// isPlace reports whether it is a place, whose name and address the author of the poll did not write.
+func (p *pollMedia) isPlace() bool { return p != nil && p.Venue != nil }
 
 type venue struct {
 	Location location `json:"location"`
@@ -117,6 +124,7 @@ func (m *message) readContents(raw json.RawMessage) {
 	case c.Poll != nil:
 		m.readPoll(&w, &c)
 	case c.Checklist != nil:
+		m.isNamed = c.Checklist.OthersMayAdd // in an edit, which comes from its author, others may have
 		w.write("[checklist: " + oneLine(markUp(c.Checklist.Title, c.Checklist.TitleEntities)) + "]")
 		for _, t := range c.Checklist.Tasks {
 			text := oneLine(markUp(t.Text, t.Entities))
@@ -133,6 +141,7 @@ func (m *message) readContents(raw json.RawMessage) {
 // readPoll writes a poll. The names of its pictures say where they belong.
 func (m *message) readPoll(w *richWriter, c *contents) {
 	p := c.Poll
+	m.isNamed = p.Media.isPlace() || p.ExplanationMedia.isPlace()
 	state := "poll"
 	if p.Closed {
 		state = "closed poll"
@@ -141,6 +150,7 @@ func (m *message) readPoll(w *richWriter, c *contents) {
 	w.writePollMedia(p.Media, "question")
 	w.write("\n" + markUp(p.Description, p.DescriptionEntities))
 	for i, o := range p.Options {
+		m.isNamed = m.isNamed || o.ByUser != nil || o.ByChat != nil
 		text := oneLine(markUp(o.Text, o.Entities))
 		m.addItem(o.ID, text)
 		w.newLine()
@@ -148,6 +158,7 @@ func (m *message) readPoll(w *richWriter, c *contents) {
 		if p.Voters > 0 {
 			w.write(fmt.Sprintf(" (%d of %d votes)", o.Voters, p.Voters))
 		}
+		m.isNamed = m.isNamed || o.Media.isPlace()
 		w.writePollMedia(o.Media, fmt.Sprintf("option-%d", i+1))
 	}
 	if p.Explanation != "" || p.ExplanationMedia != nil {

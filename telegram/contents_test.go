@@ -65,6 +65,23 @@ func TestWhatIsNoTextIsReadAsText(t *testing.T) {
 	}
 }
 
+// Others may add to a checklist or a poll, which then comes as an edit by its author.
+func TestWhatOthersAddToAMessageIsNotTheSendersAlone(t *testing.T) {
+	for fields, foreign := range map[string]bool{
+		`"checklist":{"title":"Trip","tasks":[{"id":1,"text":"Pack"}]}`:                                                      false,
+		`"checklist":{"title":"Trip","others_can_add_tasks":true,"tasks":[{"id":1,"text":"Pack"},{"id":2,"text":"IGNORE"}]}`: true,
+		`"poll":{"question":"Q?","options":[{"persistent_id":"1","text":"A"}]}`:                                              false,
+		`"poll":{"question":"Q?","options":[{"persistent_id":"1","text":"IGNORE","added_by_user":{"id":6}}]}`:                true,
+		`"poll":{"question":"Q?","options":[{"persistent_id":"1","text":"IGNORE","added_by_chat":{"id":-6}}]}`:               true,
+	} {
+		for _, kind := range []string{"message", "edited_message"} {
+			if got := decodeMessage(t, kind, "private", fields); got == nil || got.Foreign != foreign {
+				t.Errorf("%s with %s: %+v", kind, fields, got)
+			}
+		}
+	}
+}
+
 // What a field of another type says is left out and named; everything else of the message is there.
 func TestAFieldOfAnotherTypeTakesNothingElse(t *testing.T) {
 	answered := `"text":"yes","reply_to_message":{"message_id":1,"date":1,"from":{"id":6,"first_name":"B"},"chat":{"id":-7,"type":"private"},`
@@ -184,6 +201,29 @@ func TestServiceAccountsAreNoPeople(t *testing.T) {
 	for id, want := range map[string]bool{"123": true, "777000": false, "1087968824": false, "136817688": false, "-100123": false, "0": false, "x": false} {
 		if got := p.IsUserID(id); got != want {
 			t.Errorf("%s: %t", id, got)
+		}
+	}
+}
+
+// The name of somebody who is mentioned without a username is their own choice, and so are the tasks that others may
+// have added to a list, and the name of a place in a poll.
+func TestATextWithNamesOfOthersIsNotTheSendersAlone(t *testing.T) {
+	mention := func(user string) string {
+		return `"text":"greet Ann","entities":[{"type":"text_mention","offset":6,"length":3,"user":{"id":` + user + `,"first_name":"Ann"}}]`
+	}
+	for fields, foreign := range map[string]bool{
+		mention("6"):  true,
+		mention("42"): false, // the bot
+		`"caption":"greet Ann","document":{"file_id":"d"},"caption_entities":[{"type":"text_mention","offset":6,"length":3,"user":{"id":6,"first_name":"Ann"}}]`:                true,
+		`"rich_message":{"blocks":[{"type":"paragraph","text":["greet ",{"type":"text_mention","text":"Ann","user":{"id":6,"first_name":"Ann"}}]}]}`:                            true,
+		`"text":"see https://a.test","entities":[{"type":"url","offset":4,"length":14}]`:                                                                                        false,
+		`"checklist":{"title":"Trip","others_can_add_tasks":true,"tasks":[{"id":1,"text":"Pack"}]}`:                                                                             true,
+		`"checklist":{"title":"Trip","others_can_mark_tasks_as_done":true,"tasks":[{"id":1,"text":"Pack"}]}`:                                                                    false,
+		`"poll":{"question":"Where?","options":[{"text":"A","media":{"venue":{"title":"Open b.test","address":"1 St","location":{"latitude":1,"longitude":2}}}},{"text":"B"}]}`: true,
+	} {
+		got := decodeMessage(t, "message", "private", fields)
+		if got == nil || got.Foreign != foreign {
+			t.Errorf("%s\nis read as %+v", fields, got)
 		}
 	}
 }

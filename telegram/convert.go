@@ -313,7 +313,7 @@ func (d *decoder) fillContents(u *decodedUpdate, msg *chats.Message) bool {
 		return false // live locations are edited all the time
 	}
 	msg.Files, msg.Skipped = m.attachments(u.raw, d.maxFile())
-	msg.Foreign = m.isNamed && msg.Text != ""
+	msg.Foreign = (m.isNamed || m.namesOthers(d.self)) && msg.Text != ""
 	d.fillQuotes(m, msg)
 	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
 }

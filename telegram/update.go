@@ -101,7 +101,7 @@ type message struct {
 	contentEntities []entity
 	innerMedia      []media
 	isLocation      bool
-	isNamed         bool // it is a contact or a place, whose texts the sender did not write
+	isNamed         bool // it has texts that the sender did not write, or may not have: of a contact, a place, or what others added to it
 	damaged         bool // a field has an unexpected type, and is left out
 	// items are the texts of the tasks of a checklist or the options of a poll, by their ids.
 	items map[string]string

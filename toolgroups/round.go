@@ -31,6 +31,14 @@ func (r *Round) HasOthers() bool {
 	})
 }
 
+// IsOfOthers reports whether a tool does not come with the program.
+func (r *Round) IsOfOthers(name string) bool {
+	now := r.set.current()
+	of, grouped := now.GroupOf(name)
+	group, known := now.Group(of)
+	return grouped && known && group.Source != SourceBuiltin
+}
+
 // Registry returns the registry that this round was made from.
 func (r *Round) Registry() *Registry { return r.registry }
 

@@ -143,6 +143,8 @@ type Attachment struct {
 	Type string `json:"type,omitempty"`
 	// Sound describes audio in it.
 	Sound Sound `json:"sound,omitzero"`
+	// FromBot is set if the bot made it, and somebody shares it.
+	FromBot bool `json:"own,omitempty"`
 }
 
 // Inbox takes the events that platforms receive. The bridge implements it.

@@ -58,17 +58,18 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 }
 
 // keepsComposed reports whether a call would keep an address that would ask, for later turns or in a person's account,
-// where it would count as written down. A link of a mail may stand in an account.
+// where it would count as written down.
 func (g *Gate) keepsComposed(in *provenance.Input, call toolgroups.Call, tool toolgroups.Tool) bool {
 	if !tool.Outlives && (!tool.Personal || tool.Effect == toolgroups.ReadOnly) {
 		return false
 	}
-	return slices.ContainsFunc(provenance.AddressesWithin(string(call.Arguments)), func(a provenance.Address) bool {
+	return slices.ContainsFunc(provenance.AddressesKept(string(call.Arguments)), func(a provenance.Address) bool {
 		if a.HostIn(g.cfg.Hosts) {
 			return false
 		}
 		v := in.Judge(a, agent.Spent{})
-		return v.Asks && (tool.Outlives || !v.Mail)
+		// What was composed of a few plain words would be counted no more when it is opened.
+		return v.Cost.Composed > 0 || v.Asks
 	})
 }
 

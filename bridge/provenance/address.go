@@ -261,6 +261,48 @@ func AddressesWithin(arguments string) (all []Address) {
 	return all
 }
 
+// AddressesKept returns the addresses that the strings of a JSON value would vouch for if somebody read them: those of
+// [AddressesWithin], and hosts alone whose name, port or fragment can hold more than the name of a site.
+func AddressesKept(arguments string) []Address {
+	all := AddressesWithin(arguments)
+	eachString(arguments, func(text string) {
+		for _, text := range []string{text, strings.Map(dropInvisible, text)} {
+			for _, pattern := range bareHosts {
+				for _, at := range pattern.FindAllStringIndex(text, -1) {
+					a, ok := bareHost(text[:at[0]], text[at[0]:at[1]], text[at[1]:])
+					if ok && !slices.Contains(all, a) {
+						all = append(all, a)
+					}
+				}
+			}
+		}
+	})
+	return all
+}
+
+// bareHosts match what may be a host alone, in ASCII letters and in any: one may stand between letters of the other.
+var bareHosts = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)+|\[[0-9a-f:.%]+\])(?::[0-9]+)?(?:#\S*)?`),
+	regexp.MustCompile(`[\pL\pN\pM_-]+(?:[.。．｡][\pL\pN\pM_-]+)+(?::[0-9]+)?(?:#\S*)?`),
+}
+
+// bareHost returns the address of a host that stands alone in a text; false if it is a part of an address or of a mail
+// address, or the name of a site.
+func bareHost(before, found, after string) (Address, bool) {
+	if before != "" && strings.ContainsRune("@%+=&?#~", rune(before[len(before)-1])) || strings.HasPrefix(strings.TrimPrefix(after, `\`), "/") || strings.HasPrefix(after, "?") {
+		return Address{}, false
+	}
+	a, ok := Parse("https://" + strings.TrimRight(found, marks))
+	switch host := a.Hostname(); {
+	case !ok:
+		return a, false
+	case strings.Contains(host, ":"):
+		return a, true
+	default:
+		return a, isPublicName(host) && (strings.TrimPrefix(a.host, "www.") != a.site() || a.fragment != "")
+	}
+}
+
 // addressIn returns the address in a text without blanks.
 func addressIn(word string) (Address, bool) {
 	found, visible := fromAddress(word), fromAddress(strings.Map(dropInvisible, word))
@@ -359,15 +401,18 @@ func (a Address) site() string {
 func (a Address) standsIn(text string) bool {
 	if !strings.ContainsAny(text, " \t\r\n") {
 		if whole, ok := Parse(text); ok && whole == a {
-			return a.standsInOwn(text)
+			return a.standsInWords(text, func(string) bool { return false })
 		}
 	}
 	return a.standsAs(text, a.rests(), isOneAddress)
 }
 
 // standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
-func (a Address) standsInOwn(text string) bool {
-	for after := text; a.unreadable != "" && !a.rewritten; {
+func (a Address) standsInOwn(text string) bool { return a.standsInWords(text, runsOn) }
+
+// standsInWords reports whether one person's text holds the address in a spelling that is not left out.
+func (a Address) standsInWords(text string, leftOut func(rest string) bool) bool {
+	for after := text; a.unreadable != "" && !a.rewritten && !leftOut(a.unreadable); {
 		_, rest, ok := strings.Cut(after, a.unreadable)
 		if !ok {
 			return false
@@ -377,7 +422,14 @@ func (a Address) standsInOwn(text string) bool {
 			return true
 		}
 	}
-	return a.standsAs(text, a.spellings(), func(_, _, _ string) bool { return true })
+	return a.standsAs(text, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
+}
+
+// runsOn reports whether a spelling of an address may go on into the sentence in which a person wrote the address.
+func runsOn(rest string) bool {
+	return withoutBlanks.MatchString(rest) || strings.ContainsFunc(rest, func(r rune) bool {
+		return unicode.IsSpace(r) || r >= utf8.RuneSelf && !unicode.In(r, unicode.L, unicode.M, unicode.N)
+	})
 }
 
 // standsAs reports whether a text holds the host with one of the rests behind it, of which isOne says with what
@@ -410,10 +462,13 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 	}
 }
 
+// withoutBlanks matches letters of languages that put no blanks between words.
+var withoutBlanks = regexp.MustCompile(`[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]`)
+
 // joins matches the marks that may join an address to other words wherever they stand, and endsQuote the quotes that
 // end it.
 var (
-	joins     = regexp.MustCompile(`[:']|[\pL\pM\pN][(\[]`)
+	joins     = regexp.MustCompile(`[:']|[\pL\pM\pN][(\[]|` + withoutBlanks.String())
 	endsQuote = regexp.MustCompile(`(^|[^\pL\pM\pN])'|'($|[^\pL\pM\pN])`)
 )
 

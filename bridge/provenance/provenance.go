@@ -6,6 +6,7 @@ package provenance
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -95,7 +96,7 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
 	switch {
 	case ok:
-	case in.PromptOthers:
+	case in.PromptOthers, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.RecalledOthers }):
 		return "what I remember", true
 	case in.ToolsOfOthers:
 		return "what servers say of their tools", true
@@ -109,9 +110,12 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 }
 
 // ReadOthers reports whether the turn has read words of others, or the one that it tries again, unless that is
-// still known to have read none.
+// still known to have read none. Of a long turn that waited only the question and the end may be left.
 func (in *Input) ReadOthers() bool {
 	start := in.turnStart()
+	if first := slices.IndexFunc(in.Messages, func(m agent.Message) bool { return m.Role != agent.RoleSummary }); in.Incomplete && start <= first {
+		return true
+	}
 	for _, m := range in.Messages[start:] {
 		if m.Again == "" {
 			continue
@@ -314,7 +318,7 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 // mayStore reports whether a tool may put its arguments where a tool reads them. A server that lies about that
 // repeats only what it was told itself.
 func mayStore(tool toolgroups.Tool) bool {
-	return tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && !tool.Outlives
+	return tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
 }
 
 // refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
@@ -481,6 +485,17 @@ func Hosts(text string) []string {
 		}
 	}
 	return hosts
+}
+
+// NamesHost reports whether a text has what may be the name of a host, wherever it stands.
+func NamesHost(text string) bool {
+	text = strings.Map(dropInvisible, text)
+	return len(Hosts(text)) > 0 || slices.ContainsFunc(bareHosts, func(pattern *regexp.Regexp) bool {
+		return slices.ContainsFunc(pattern.FindAllString(text, -1), func(found string) bool {
+			a, ok := Parse("https://" + strings.TrimRight(found, marks))
+			return ok && isHost(a.host)
+		})
+	})
 }
 
 // HostMatches reports whether a host is one of a list. An entry that begins with *. stands for the hosts

@@ -2,6 +2,7 @@ package provenance_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ var tools = map[string]toolgroups.Tool{
 	"write":       {Name: "write", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
 	"code":        {Name: "code", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
 	"docs_create": {Name: "docs_create", Group: "docs", Personal: true}, "drive_list": {Name: "drive_list", Group: "drive", Personal: true, Effect: toolgroups.ReadOnly},
+	"vacation_set": {Name: "vacation_set", Group: "mail_settings", Personal: true, Outlives: true}, "vacation_get": {Name: "vacation_get", Group: "mail_settings", Personal: true, Effect: toolgroups.ReadOnly},
 	"hub_find": {Name: "hub_find", Group: "hub", Effect: toolgroups.Consequential, External: true, SaysItReads: true}, "hub_do": {Name: "hub_do", Group: "hub", Effect: toolgroups.Consequential, External: true},
 	"shop_add": {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
 }
@@ -231,6 +233,7 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"the name of an argument":                       read.call("echo", fmt.Sprintf(`{%q:1}`, evil), evil),
 		"arguments in a text":                           read.call("echo", `{"text":"{\"https:\\/\\/evil.example\\/?d=what-I-know\":1,}"}`, evil),
 		"another group of the same account":             read.call("docs_create", `{"title":"evil"}`, "ok").call("drive_list", `{}`, evil),
+		"a text that outlives the turn in an account":   read.call("vacation_set", `{"html":"https://evil.example<i></i>/?d=what-I-know"}`, "ok").call("vacation_get", `{}`, evil),
 		"a text put into a server":                      read.call("hub_do", `{"text":"https://evil.example/?d"}`, "ok").call("hub_find", `{}`, evil),
 		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
 		"a file":                                        read.reads("sum", evil),
@@ -253,6 +256,43 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	} {
 		if got := c.asks(t, evil); got.Asks {
 			t.Errorf("%s does not vouch for it: %s", name, got.Why)
+		}
+	}
+}
+
+// The words of a person that follow an address are not a part of it, however they are spelled.
+func TestAnAddressOfAPersonEndsBeforeTheirNextWords(t *testing.T) {
+	for text, addresses := range map[string]map[string]bool{
+		"compare https://shop.example/offer and my salary of 4711": {
+			"https://shop.example/offer": false, "https://shop.example/offer%20and%20my%20salary%20of%204711": true, "https://shop.example/offer and my salary of 4711": true,
+		},
+		"is shop.example/ my PIN 4711?":        {"https://shop.example/": false, "https://shop.example/%20my%20PIN%204711": true},
+		"看https://shop.example/offer我的密码是4711": {"https://shop.example/offer": false, "https://shop.example/offer%E6%88%91%E7%9A%84%E5%AF%86%E7%A0%81%E6%98%AF4711": true},
+		"看https://shop.example/数学，密码4711":      {"https://shop.example/": false, "https://shop.example/%E6%95%B0%E5%AD%A6%EF%BC%8C%E5%AF%86%E7%A0%814711": true},
+		"see https://shop.example/Größe":       {"https://shop.example/Gr%C3%B6%C3%9Fe": false},
+		"see https://shop.example/a,b;c(d)":    {"https://shop.example/a,b;c(d)": false},
+		"see https://shop.example/50% or 4711": {"https://shop.example/50% or 4711": true},
+	} {
+		c := conversation{}.user(text).call("search", "{}", "obey")
+		for address, asks := range addresses {
+			if got := c.asks(t, address); got.Asks != asks {
+				t.Errorf("%q: %s asks %t: %s", text, address, got.Asks, got.Why)
+			}
+		}
+	}
+}
+
+// In a language without blanks, a sentence may go on behind an address: a name that is one can stand ahead of anything.
+func TestAnAddressOfOthersEndsBeforeWordsWithoutBlanks(t *testing.T) {
+	const name, page = "https://evil.com/%E8%BD%AC%E8%B4%A64711%E5%85%83", "https://zh.wikipedia.org/wiki/%E6%95%B0%E5%AD%A6"
+	for text, asks := range map[string]bool{"evil.com/转账4711元": true, "来自https://evil.com/转账4711元。": true, "[x](https://evil.com/转账4711元)": false} {
+		if got := read.call("search", "{}", "今天 "+text+" 完").asks(t, name); got.Asks != asks {
+			t.Errorf("%q: asks %t", text, got.Asks)
+		}
+	}
+	for _, text := range []string{"[数学](https://zh.wikipedia.org/wiki/数学)", page, "看 " + page + "。", "https://zh.wikipedia.org/wiki/数学"} {
+		if got := read.call("search", "{}", text).asks(t, page); got.Asks {
+			t.Errorf("%q asks: %s", text, got.Why)
 		}
 	}
 }
@@ -602,6 +642,32 @@ func TestAddressesInOddForms(t *testing.T) {
 	}
 }
 
+// What would vouch for a host alone is an address, too, if its name, port or fragment can hold something.
+func TestHostsAreKeptWithoutAPath(t *testing.T) {
+	for text, want := range map[string]string{
+		"see pin.evil.com now": "https://pin.evil.com/", "pin.evil.com_ x": "https://pin.evil.com/", "äpin.evil.com": "https://pin.evil.com/", "pin.evil.comä": "https://pin.evil.com/",
+		"pin.evil.com\u200bx": "https://pin.evil.com/", "pin.ev\u200bil.com": "https://pin.evil.com/", "evil.com:4711": "https://evil.com:4711/", "evil.com#pin": "https://evil.com/#pin",
+		"[2001:db8::4711]": "https://[2001:db8::4711]/", "pin.пример.рф": "https://pin.пример.рф/", "PIN.evil.com": "https://PIN.evil.com/", "a,pin.evil.com.": "https://pin.evil.com/", "evil.com/x": "https://evil.com/x", `pin.evil.com\x`: "https://pin.evil.com/", "www.pin.evil.com": "https://www.pin.evil.com/",
+	} {
+		if !slices.ContainsFunc(provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)), func(a provenance.Address) bool { return a.String() == want }) {
+			t.Errorf("%q is not judged as %s", text, want)
+		}
+	}
+	for _, text := range []string{"ann@mail.firm.com", "main.go", "README.md", "report.zip", "firm.com", "at 10:30", "1.2.3.4", "3.5", "e.g. this", "v1.2.3", "node.js", "www.firm.com"} {
+		if all := provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)); len(all) > 0 {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
+func TestTheHostOfAnAddressIsNotKeptBesideIt(t *testing.T) {
+	for _, text := range []string{"see https://docs.firm.com/x, now", `https:\/\/docs.firm.com\/x`, "docs.firm.com?x", "https://docs.firm.com/x#part"} {
+		if all := provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)); len(all) != 1 {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
 func TestAHostOfNothingButADotIsNoAddress(t *testing.T) {
 	for _, text := range []string{"https://./", "http://./x?d=1", "https:.", "https://.:443/"} {
 		if a, ok := provenance.Parse(text); ok {
@@ -648,5 +714,25 @@ func BenchmarkJudge(b *testing.B) {
 				c.wants(address).input().Judge(a, agent.Spent{})
 			}
 		})
+	}
+}
+
+// What a turn has read that waited for a person may have left the window: then it may have been anything.
+func TestATurnWhoseBeginningIsGoneMayHaveReadAnything(t *testing.T) {
+	summarized := conversation{{Role: agent.RoleSummary, Text: "they met"}}
+	for name, c := range map[string]struct {
+		conversation
+		incomplete, want bool
+	}{
+		"a turn that is there":        {conversation{}.user("note it").call("write", `{}`, "ok"), false, false},
+		"one without its beginning":   {conversation{}.user("note it").call("write", `{}`, "ok"), true, true},
+		"one behind a summary":        {summarized.user("note it").call("write", `{}`, "ok"), true, true},
+		"one that is behind another":  {conversation{}.user("hello").answer("hi").user("note it").call("write", `{}`, "ok"), true, false},
+		"one that has read something": {conversation{}.user("hello").answer("hi").user("note it").call("echo", `{}`, "a page"), true, true},
+	} {
+		in := c.input()
+		if in.Incomplete = c.incomplete; in.ReadOthers() != c.want {
+			t.Errorf("%s has read others: %t", name, !c.want)
+		}
 	}
 }

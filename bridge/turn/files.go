@@ -56,6 +56,9 @@ func (t *Runner) fetchFiles(ctx context.Context, j *queue.Run, files []chats.Att
 		if err != nil {
 			t.cfg.Log.Warn("file not fetched", "job", j.Key(), "err", err)
 		} else {
+			if a.FromBot {
+				sum = "" // the model may have written it
+			}
 			message.Files = append(message.Files, toolgroups.File{Path: saved, Sum: sum})
 		}
 		if a.Sound.Kind != "" {

@@ -80,24 +80,31 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	}
 	message.Quoted = conversation.FormatQuotes(list, quotedTokens, message.Text != "")
 	own := slices.DeleteFunc(list, func(q conversation.Quote) bool { return !q.FromBot })
-	message.QuotedOwn = conversation.FormatQuotes(own, quotedTokens*max(1, len(own)), true) // all that is shown of them
+	message.QuotedOwn = conversation.FormatQuotes(own, quotedTokens*max(len(own), 1), true) // no less of any than the model is shown
 	t.addOverheard(ctx, j, h, after, message)
 	return nil
 }
 
 // holdsOthers reports whether attachments or quotes hold words of others than the sender and the bot. What
 // the sender has spoken is their own. What the bot has written counts as its own if it stands in this
-// conversation: in another one, such as that of a webhook, it may have repeated what others want.
+// conversation: in another one, such as that of a webhook, it may have repeated what others want. Who named the chat
+// that it is in may be another, too.
 func holdsOthers(files []chats.Attachment, quotes []conversation.Quote) bool {
-	return slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }) ||
-		slices.ContainsFunc(quotes, func(q conversation.Quote) bool {
-			return !q.FromBot || len(q.Files) > 0 || !q.Known && !isHarmless(q.Text)
-		})
+	var elsewhere []string // many short texts instruct as one long one does
+	for _, q := range quotes {
+		if !q.FromBot || q.From != "" || len(q.Files)+len(q.Skipped) > 0 {
+			return true
+		}
+		if !q.Known {
+			elsewhere = append(elsewhere, q.Text, q.Item)
+		}
+	}
+	return !isHarmless(strings.Join(elsewhere, "\n")) || slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken })
 }
 
 // isHarmless reports whether a text is too short to instruct a model, such as a reminder, and names no host.
 func isHarmless(text string) bool {
-	return utf8.RuneCountInString(strings.Join(strings.Fields(text), "")) < leastLetters && len(provenance.Hosts(text)) == 0
+	return utf8.RuneCountInString(strings.Join(strings.Fields(text), "")) < leastLetters && !provenance.NamesHost(text)
 }
 
 // addOverheard adds the ambient messages of a group since the message with the id after to a question.
@@ -257,10 +264,21 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 }
 
 // isKnown reports whether one of the texts in said, reduced to letters, contains a text. Other
-// characters are ignored, because the platform returns texts without markup.
+// characters are ignored, because the platform returns texts without markup, unless they are so many that they could
+// spell something.
 func isKnown(said []string, text string) bool {
 	wanted, _ := wording.SplitAt(letters(text), comparedLetters)
-	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
+	shown, _ := wording.SplitAt(strings.Map(dropUnseen, text), comparedLetters)
+	others := utf8.RuneCountInString(shown) - utf8.RuneCountInString(letters(shown))
+	return len(wanted) >= leastLetters && others < leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
+}
+
+// dropUnseen drops blanks, and characters that nobody sees.
+func dropUnseen(r rune) rune {
+	if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+		return -1
+	}
+	return r
 }
 
 func letters(text string) string {

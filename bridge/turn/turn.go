@@ -93,7 +93,7 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 		return "", false, err
 	}
 	if t.cfg.Recall != nil {
-		message.Recalled = t.recall(ctx, j, scope)
+		message.Recalled, message.RecalledOthers = t.recall(ctx, j, scope)
 	}
 	if _, err := conversation.Encode(message); err != nil {
 		return t.ReportFailure(ctx, j, err), true, nil
@@ -133,12 +133,12 @@ func readContinued(h *conversation.History, turn []agent.Message) (answer string
 }
 
 // recall searches the memory for a message. After an error, which is logged, it returns no result.
-func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) string {
-	found, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))
+func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (found string, others bool) {
+	found, others, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
-	return found
+	return found, others
 }
 
 // newQuestion returns the message of a job in the form that the conversation stores.
@@ -199,6 +199,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if more.hasPending() {
 		return "", errAskAgain // before a call to the model is paid for
 	}
+	WorkOf(j).promptOthers = persona.PromptOthers
 	if h.Charges = persona.Charges; h.Charges != nil {
 		defer h.Charges.Flush()
 	}
@@ -539,17 +540,40 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	if len(notes) == 0 {
 		return nil
 	}
-	if WorkOf(j).Preview != nil {
-		prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1])
+	if WorkOf(j).Preview != nil && prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1]) && t.wasAmongOthers(ctx, j, h) {
+		notes[len(notes)-1].Origin = toolgroups.OriginComputed
 	}
 	return t.appendMessages(ctx, j, h, notes...)
 }
 
 // prependShown puts the part of an answer that was shown in front of the note about the stop, unless the
-// turn contains that part already.
-func prependShown(said string, turn []agent.Message, note *agent.Message) {
+// turn contains that part already. It reports whether it did.
+func prependShown(said string, turn []agent.Message, note *agent.Message) bool {
 	has := func(m agent.Message) bool { return strings.Contains(m.Text, said) }
-	if wording.HasVisible(said) && !slices.ContainsFunc(turn, has) {
-		note.Text = said + "\n\n" + note.Text
+	if !wording.HasVisible(said) || slices.ContainsFunc(turn, has) {
+		return false
 	}
+	note.Text = said + "\n\n" + note.Text
+	return true
+}
+
+// wasAmongOthers reports whether the model may have been shown words of others when it gave the answer of a turn
+// that was stopped, as [agent.Turn.HoldsOthers] says of one that was not.
+func (t *Runner) wasAmongOthers(ctx context.Context, j *queue.Run, h *conversation.History) bool {
+	scope, err := t.cfg.Host.Scope(j, h.Log)
+	if err != nil {
+		return true
+	}
+	in := provenance.Input{Input: agent.Input{Messages: h.View(), Incomplete: h.Truncated, PromptOthers: WorkOf(j).promptOthers}, User: scope.User, Tool: t.cfg.Tools().Tool}
+	if t.cfg.Profile != nil && !in.PromptOthers { // an earlier process may have run it
+		persona, err := t.cfg.Profile(ctx, scope, purposeOf(j))
+		in.PromptOthers = err != nil || persona.PromptOthers
+	}
+	groups, err := h.LoadedGroups(ctx)
+	in.ToolsOfOthers = err != nil || slices.ContainsFunc(groups, func(name string) bool {
+		group, known := t.cfg.Tools().Group(name)
+		return known && group.Source != toolgroups.SourceBuiltin
+	})
+	_, holds := in.HoldsOthers()
+	return holds
 }

@@ -109,8 +109,9 @@ type Settings struct {
 	// Profile is called at the beginning of a turn, and returns its profile. Nil means the zero value.
 	Profile func(ctx context.Context, scope toolgroups.Scope, purpose Purpose) (Profile, error)
 	// Recall, if not nil, searches the memory for a message. The result excludes the notes in the
-	// prompt, and is stored with the message. An error is logged and ignored.
-	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (string, error)
+	// prompt, and is stored with the message. others says that it holds words of others. An error is logged
+	// and ignored.
+	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (found string, others bool, err error)
 	// BeforeCompact, if not nil, is called with the messages that a summary is about to cover, so that
 	// facts can be saved to the memory. It may be called again for them after a crash. An error does not
 	// prevent the summary.

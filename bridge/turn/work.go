@@ -30,6 +30,8 @@ type Work struct {
 	waited bool
 	// announced says that the log has announcements of the turn.
 	announced bool
+	// promptOthers is [Profile.PromptOthers] of the profile with which the turn ran last.
+	promptOthers bool
 	// compact is called once the answer is delivered.
 	compact func(context.Context)
 	// original is set only in a copy of a job that has another message of the turn. It is the job from

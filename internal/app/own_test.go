@@ -62,10 +62,7 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 			"set_tool_enabled":      `{"type":"tool","name":"js_eval","enabled":false}`,
 			"delete_model":          `{"provider_id":"PROVIDER","model_id":"other"}`,
 			"start_background_task": ``, // the title and the id of a new task
-			// Facts, of which each conversation is told: turn.Profile.PromptOthers says whose they are.
-			"save_memory":   ``,
-			"update_memory": ``,
-			"forget_memory": ``,
+			"save_memory":           ``, // facts that others may have worded have another origin
 		}
 		for _, tool := range all {
 			if tool.Origin != toolgroups.OriginOwn || tool.Personal { // those of Google say what ids and labels a mail has

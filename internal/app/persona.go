@@ -63,16 +63,16 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 }
 
 // recall implements turn.Settings.Recall.
-func (p *profileBuilder) recall(ctx context.Context, scope toolgroups.Scope, text string) (string, error) {
+func (p *profileBuilder) recall(ctx context.Context, scope toolgroups.Scope, text string) (found string, others bool, err error) {
 	if scope.Outsider {
-		return "", nil
+		return "", false, nil
 	}
 	notes, err := p.memory.Recall(ctx, scope.Owner, text, p.conversationStart(ctx, scope))
-	var found []string
+	var lines []string
 	for _, n := range notes {
-		found = append(found, p.memory.Line(n))
+		lines, others = append(lines, p.memory.Line(n)), others || n.IsOthers(scope.User, scope.Direct)
 	}
-	return strings.Join(found, "\n"), err
+	return strings.Join(lines, "\n"), others, err
 }
 
 // conversationStart returns when a conversation began, or the current time if that is unknown.

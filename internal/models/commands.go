@@ -80,7 +80,7 @@ func (m *Models) describeNewAgent(a settings.Agent, scope toolgroups.Scope) stri
 }
 
 // showLine returns the beginning of a text that people wrote, without its formatting.
-func showLine(text string) string { return wording.EscapeRevealed(wording.OneLine(text, maxShown)) }
+func showLine(text string) string { return wording.EscapeRevealed(wording.Clip(text, maxShown)) }
 
 func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, call.Chat, call.Owner)

@@ -72,3 +72,18 @@ func TestAQuotationEndsWhereTheProgramEndsIt(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A quotation hides nothing that a model reads.
+func TestAQuotationSpellsOutWhatNoScreenShows(t *testing.T) {
+	for text, want := range map[string]string{
+		"likes tea\U000E0041\u200b": "“likes tea⟨U+E0041⟩⟨U+200B⟩”",
+		"a \u202egpj.exe":           "“a ⟨U+202E⟩gpj.exe”",
+		"👨\u200d👩\u200d👧 and 👩🏽\u200d🚀, ❤\ufe0f, \tMüller": "“👨👩👧 and 👩🏽🚀, ❤\ufe0f, Müller”",
+		"می\u200cخواهم\u200c\u200c":                        "“میخواهم⟨U+200C⟩⟨U+200C⟩”",
+		"a\u200db":                                         "“a⟨U+200D⟩b”",
+	} {
+		if got := wording.Quote(text, 60); got != want {
+			t.Errorf("%q is quoted as %q, want %q", text, got, want)
+		}
+	}
+}

@@ -76,9 +76,31 @@ func OneLine(text string, limit int) string {
 var doubleMarks = regexp.MustCompile("[\"“”„‟″‶〝〞〟＂❝❞ʺˮ״〃'‘’‚‛′‵`]*[\"“”„‟″‶〝〞〟＂❝❞ʺˮ״〃][\"“”„‟″‶〝〞〟＂❝❞ʺˮ״〃'‘’‚‛′‵`]*|['‘’‚‛′‵`]{2,}")
 
 // Quote puts a text of a model or a person between quotation marks in a sentence of the program, on one line and
-// shortened to at most limit characters. Marks within it would seem to end it, so they become single ones.
+// shortened to at most limit characters. Marks within it would seem to end it, so they become single ones, and what
+// no screen shows is spelled out: models read it.
 func Quote(text string, limit int) string {
-	return "“" + OneLine(doubleMarks.ReplaceAllString(text, "’"), limit) + "”"
+	return "“" + OneLine(spellInvisible(doubleMarks.ReplaceAllString(text, "’")), limit) + "”"
+}
+
+// QuotesWhole reports whether [Quote] shortens nothing.
+func QuotesWhole(text string, limit int) bool { return Quote(text, limit) == Quote(text, math.MaxInt) }
+
+// spellInvisible writes the code points of characters that have no look of their own, except between emoji and between
+// letters of scripts that need them, such as that of Persian.
+func spellInvisible(text string) string {
+	runes := []rune(text)
+	joins := func(i int) bool {
+		return i >= 0 && i < len(runes) && (unicode.IsSymbol(runes[i]) || runes[i] > '\u0600' && (unicode.IsLetter(runes[i]) || unicode.IsMark(runes[i])))
+	}
+	var out strings.Builder
+	for i, r := range runes {
+		if unicode.IsGraphic(r) || unicode.IsSpace(r) || (r == '\u200c' || r == '\u200d') && joins(i-1) && joins(i+1) {
+			out.WriteRune(r)
+		} else {
+			writeCode(&out, r)
+		}
+	}
+	return out.String()
 }
 
 // RoughDuration formats a duration of at least a minute in words, rounded to one unit.

@@ -30,8 +30,15 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
 			a.Name, a.ID, a.ID),
-		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent %s. Its instructions begin: %s", wording.Quote(a.Name, maxPromptExcerpt), wording.Quote(a.Prompt, maxPromptExcerpt)), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
+		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent %s. Its instructions begin: %s", wording.Quote(a.Name, maxPromptExcerpt), wording.Quote(a.Prompt, maxAnnouncedPrompt)), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
 	}, nil
+}
+
+// exceedsLine reports whether the line of a new agent would not show all of a prompt that words of others may have asked
+// for: then a card shows it first.
+func exceedsLine(call toolgroups.Call) bool {
+	var in createAgentArgs
+	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.SystemPrompt, maxAnnouncedPrompt)
 }
 
 // createdAgent is the data that undoes the creation of an agent.
@@ -56,8 +63,12 @@ func (f *Tools) undoCreateAgent(ctx context.Context, scope toolgroups.Scope, dat
 	return err
 }
 
-// maxPromptExcerpt bounds what is shown of a prompt, in characters.
-const maxPromptExcerpt = 100
+const (
+	// maxPromptExcerpt bounds what a list shows of a prompt, in characters.
+	maxPromptExcerpt = 100
+	// maxAnnouncedPrompt bounds what the line of a new agent shows of its prompt, in characters.
+	maxAnnouncedPrompt = 600
+)
 
 func (f *Tools) listAgents(ctx context.Context, _ toolgroups.Call, _ noArgs) (string, error) {
 	agents, err := f.cfg.Settings.Agents.List(ctx)

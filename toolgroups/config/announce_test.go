@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"oneclaw/toolgroups"
@@ -33,6 +34,27 @@ func TestANewAgentIsAnnouncedAndCanBeUndone(t *testing.T) {
 	for range 2 { // the second press does no harm
 		if err := tool.Undo(t.Context(), scope("fake:1", toolgroups.RoleUser), res.Announced[0].Undo); err != nil || count() != 1 {
 			t.Errorf("%v, %d agents", err, count())
+		}
+	}
+}
+
+// The instructions of an agent that words of others may have asked for are shown as a whole: by its line, or by a card
+// before.
+func TestALineShowsAllOfAnAgentOrACardDoes(t *testing.T) {
+	for _, length := range []int{30, 600, 601, 5000} {
+		prompt := "You answer in rhymes. " + strings.Repeat("x", length-22)
+		call := toolgroups.Call{
+			Name: "create_agent", Arguments: json.RawMessage(`{"name":"Poet","system_prompt":"` + prompt + `"}`),
+			Scope: toolgroups.Scope{User: "fake:1", Owner: "fake:1", Chat: "fake:1", Direct: true, HoldsOthers: true},
+		}
+		tool := newDesk(t).family.CreateAgent()
+		asks := tool.NeedsApproval != nil && tool.NeedsApproval(call)
+		res, fault := toolgroups.Run(t.Context(), nil, tool, call)
+		if fault != nil || len(res.Announced) != 1 {
+			t.Fatal(fault, res.Announced)
+		}
+		if shown := strings.Contains(res.Announced[0].Text, prompt); shown == asks {
+			t.Errorf("%d characters: asks %t, and its line shows all of them: %t", length, asks, shown)
 		}
 	}
 }

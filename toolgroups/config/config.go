@@ -76,7 +76,7 @@ func New(cfg Config) (*Tools, error) {
 	var err, agentErr error
 	f.group, err = toolgroups.ReadGroup(manifests, "config", f.handlers())
 	f.createAgentTool, agentErr = toolgroups.ReadTool(manifests, "create_agent", toolgroups.TypedHandler(f.createAgent))
-	f.createAgentTool.Undo = f.undoCreateAgent
+	f.createAgentTool.Undo, f.createAgentTool.NeedsApproval = f.undoCreateAgent, exceedsLine
 	for i := range f.group.Tools {
 		f.group.Tools[i].Describe = f.describe
 	}

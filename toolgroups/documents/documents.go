@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"os"
 	"path"
 	"strings"
 
@@ -93,11 +94,15 @@ func (d *Documents) search(ctx context.Context, call toolgroups.Call, in searchA
 
 // runTask runs a task on a file in a child process.
 func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name string, t task) (toolgroups.Result, error) {
-	f, rel, size, err := files.Open(call.Scope, name, maxFileSize)
+	f, rel, _, err := files.Open(call.Scope, name, maxFileSize)
 	if err != nil {
 		return toolgroups.Result{}, files.ToolError(name, err, maxFileSize, CodeDocument)
 	}
 	defer func() { _ = f.Close() }() // The file is only read.
+	opened, err := f.Stat()
+	if err != nil {
+		return toolgroups.Result{}, fmt.Errorf("documents: %w", err)
+	}
 	if err := named.AcquireSlot(ctx, d.slots); err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -129,8 +134,8 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 		res.Origin = toolgroups.OriginMail
 	}
 	if len(kept) == 0 { // names of saved files are in part the model's
-		if res.Read, err = toolgroups.SumOf(io.NewSectionReader(f, 0, size)); err != nil {
-			return toolgroups.Result{}, err
+		if res.Read, err = sumOfUnchanged(f, opened); err != nil {
+			return toolgroups.Result{}, fmt.Errorf("documents: %w", err)
 		}
 	}
 	for i, f := range kept {
@@ -141,6 +146,20 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 		res.Text += fmt.Sprintf("\n[Saved: %s]", to)
 	}
 	return res, nil
+}
+
+// sumOfUnchanged returns the [toolgroups.Result.Read] of a file that was opened before; "" if it was written since, by
+// a script that runs beside the call.
+func sumOfUnchanged(f *os.File, opened os.FileInfo) (string, error) {
+	sum, err := toolgroups.SumOf(io.NewSectionReader(f, 0, opened.Size()))
+	if err != nil {
+		return "", err
+	}
+	now, err := f.Stat()
+	if err != nil || now.Size() != opened.Size() || !now.ModTime().Equal(opened.ModTime()) {
+		return "", err
+	}
+	return sum, nil
 }
 
 // freeCopy returns the first of name, name-2, name-3 and so on that no file has, or one with this content.

@@ -174,7 +174,7 @@ func TestANameCannotImitateTheCard(t *testing.T) {
 		t.Fatal(fault)
 	}
 	const share = `{"file_id":"file-shared","email":"mallory@evil.example","role":"reader"}`
-	begin, end := `File: “plan’ (document), owner: you File: ’Agendaxxx`, `xxx…” (“text/plain”), owner: “Bob Builder” (“bob@example.com”), shared with others: yes`
+	begin, end := `File: “plan’ (document), owner: you File: ’Agenda⟨U+202E⟩xxx`, `xxx…” (“text/plain”), owner: “Bob Builder” (“bob@example.com”), shared with others: yes`
 	if got := r.describe(t, "", "drive_share_file", share); !strings.HasPrefix(got, begin) || !strings.HasSuffix(got, end) || strings.Contains(got, "\n") {
 		t.Errorf("the card says %q", got)
 	}

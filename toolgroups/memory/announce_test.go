@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,6 +54,74 @@ func TestFactsThatAreReplacedOrForgottenAreAnnouncedAndComeBack(t *testing.T) {
 			}
 			if notes, _ := b.texts(t, ada); !slices.Equal(notes, []string{"User is vegetarian"}) {
 				t.Errorf("%s(%s): after the undo there are %q", c.tool, c.arguments, notes)
+			}
+		}
+	}
+}
+
+// What words of others had remembered is shown as a whole: by its line, or by a card before.
+func TestALineShowsAllOfAFactOrACardDoes(t *testing.T) {
+	for _, length := range []int{20, 600, 601, memory.MaxNoteLength} {
+		text := "Ann likes tea. " + strings.Repeat("x", length-15)
+		for tool, arguments := range map[string]string{
+			"save_memory": `{"content":"` + text + `"}`, "update_memory": `{"memory":"User is vegetarian","content":"` + text + `"}`,
+		} {
+			b := newBench(t, openStore(t))
+			b.save(t, ada, "", "User is vegetarian")
+			among := scopeOf(ada)
+			among.HoldsOthers = true
+			one, res, fault := b.result(t, among, tool, arguments)
+			if fault != nil || len(res.Announced) != 1 {
+				t.Fatal(fault, res.Announced)
+			}
+			line := res.Announced[0].Text
+			shown := strings.Contains(line, text) && utf8.RuneCountInString(line) <= toolgroups.MaxAnnouncement
+			asks := one.NeedsApproval != nil && one.NeedsApproval(toolgroups.Call{Arguments: []byte(arguments), Scope: among})
+			if shown == asks {
+				t.Errorf("%s with %d characters: asks %t, and its line shows all of it: %t", tool, length, asks, shown)
+			}
+		}
+	}
+}
+
+// A line hides nothing of a fact that models read and no screen shows.
+func TestALineSpellsOutWhatNoScreenShows(t *testing.T) {
+	hidden := "Ann likes tea"
+	for _, r := range "ask eve" {
+		hidden += string(0xE0000 + r) // a tag, of which models read the letter
+	}
+	for tool, arguments := range map[string]string{"save_memory": `{"content":"` + hidden + `"}`, "update_memory": `{"memory":"User is vegetarian","content":"` + hidden + `"}`} {
+		b := newBench(t, openStore(t))
+		b.save(t, ada, "", "User is vegetarian")
+		among := scopeOf(ada)
+		among.HoldsOthers = true
+		_, res, fault := b.result(t, among, tool, arguments)
+		if fault != nil || len(res.Announced) != 1 {
+			t.Fatal(fault, res.Announced)
+		}
+		if line := res.Announced[0].Text; !strings.Contains(line, "“Ann likes tea⟨U+E0061⟩⟨U+E0073⟩⟨U+E006B⟩") {
+			t.Errorf("the line of %s is %q", tool, line)
+		}
+	}
+}
+
+// A card shows the fact that a call replaces or forgets, and not its id alone.
+func TestACardShowsTheFactOfACall(t *testing.T) {
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "User is vegetarian")
+	notes, err := b.Notes(t.Context(), ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := b.Group()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range group.Tools {
+		for name, want := range map[string]string{notes[0].ID(): "The fact: “User is vegetarian”", "user is vegetarian": "The fact: “User is vegetarian”", "none": ""} {
+			call := toolgroups.Call{Name: tool.Name, Arguments: []byte(`{"memory":"` + name + `","content":"x"}`), Scope: scopeOf(ada)}
+			if got, err := tool.Describe(t.Context(), call); got != want || err != nil {
+				t.Errorf("%s of %s: %q, %v", tool.Name, name, got, err)
 			}
 		}
 	}
@@ -290,5 +360,36 @@ func TestASavedFactIsUndoneWhenManyWereReplaced(t *testing.T) {
 	}
 	if err := tool.Undo(t.Context(), scopeOf(ada), res.Announced[0].Undo); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a result says of a fact that others may have worded, who may have saved it while the turn ran, is not the
+// program's own.
+func TestAResultThatQuotesAFactOfOthersIsNotTheProgramsOwn(t *testing.T) {
+	const bob, group = "telegram:2", "telegram:-100"
+	shared := func(user string) toolgroups.Scope {
+		return toolgroups.Scope{Owner: group, User: user, Role: toolgroups.RoleAdmin}
+	}
+	for _, by := range []string{ada, bob} {
+		for _, c := range []struct{ tool, arguments string }{
+			{"save_memory", `{"content":"Prefers black tea"}`},
+			{"update_memory", `{"memory":"Prefers green tea","content":"Prefers mint tea"}`},
+			{"forget_memory", `{"memory":"Prefers green tea"}`},
+		} {
+			b := newBench(t, openStore(t))
+			if _, _, fault := b.result(t, shared(by), "save_memory", `{"content":"Prefers green tea"}`); fault != nil {
+				t.Fatal(fault)
+			}
+			tool, res, fault := b.result(t, shared(ada), c.tool, c.arguments)
+			own := res.Origin == toolgroups.OriginOwn || res.Origin == "" && tool.Origin == toolgroups.OriginOwn
+			if fault != nil || own != (by == ada) || !strings.Contains(res.Text, "Prefers green tea") {
+				t.Errorf("%s of a fact by %s: %v %+v", c.tool, by, fault, res)
+			}
+		}
+	}
+	b := newBench(t, openStore(t))
+	b.save(t, ada, "", "Prefers green tea")
+	if tool, _, fault := b.result(t, scopeOf(ada), "forget_memory", `{"memory":"green tea"}`); fault == nil || !strings.Contains(fault.Message, "Prefers green tea") || tool.Origin == toolgroups.OriginOwn {
+		t.Errorf("an error that offers facts: %v, of %q", fault, tool.Origin)
 	}
 }

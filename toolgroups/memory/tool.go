@@ -21,8 +21,10 @@ const (
 )
 
 const (
-	// maxQuoted bounds a note in a result or an error, in characters.
+	// maxQuoted bounds a note in a result or an error, and a replaced one in a line, in characters.
 	maxQuoted = 200
+	// maxAnnounced bounds a new note in a line, in characters.
+	maxAnnounced = 600
 )
 
 //go:embed save_memory.json memory.json
@@ -31,8 +33,17 @@ var manifests embed.FS
 // Tool returns the core tool save_memory.
 func (m *Memory) Tool() (toolgroups.Tool, error) {
 	tool, err := toolgroups.ReadTool(manifests, "save_memory", toolgroups.TypedHandler(m.handleSave))
-	tool.Undo = m.undo
+	tool.Undo, tool.NeedsApproval = m.undo, exceedsLine
 	return tool, err
+}
+
+// exceedsLine reports whether a line would not show all of a note that words of others may have asked for: it stays
+// beyond /clear, so then a card shows it first.
+func exceedsLine(call toolgroups.Call) bool {
+	var in struct {
+		Content string `json:"content"`
+	}
+	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.Content, maxAnnounced)
 }
 
 // Group returns the group of the tools that change and remove notes.
@@ -42,9 +53,29 @@ func (m *Memory) Group() (toolgroups.Group, error) {
 		"forget_memory": toolgroups.TypedHandler(m.handleForget),
 	})
 	for i := range group.Tools {
-		group.Tools[i].Undo = m.undo
+		group.Tools[i].Undo, group.Tools[i].NeedsApproval, group.Tools[i].Describe = m.undo, exceedsLine, m.describe
 	}
 	return group, err
+}
+
+// describe shows the note of a call, whose arguments may have its id alone.
+func (m *Memory) describe(ctx context.Context, call toolgroups.Call) (string, error) {
+	var in struct {
+		Memory string `json:"memory"`
+	}
+	if json.Unmarshal(call.Arguments, &in) != nil || call.Owner == "" {
+		return "", nil // the call fails
+	}
+	notes, err := m.Notes(ctx, call.Owner)
+	if err != nil {
+		return "", err
+	}
+	doc := document{Notes: notes}
+	i, err := doc.find(call.Scope, in.Memory)
+	if err != nil {
+		return "", nil // as the call says, too
+	}
+	return "The fact: " + wording.Quote(notes[i].Text, maxAnnounced), nil
 }
 
 // undoData is the data by which an announcement is undone: the ID of the note that was saved, replaced or
@@ -67,7 +98,7 @@ func announceChange(old Note, text string, undo undoData) toolgroups.Announcemen
 // announceSaved announces a new note. The undo forgets it.
 func announceSaved(n Note) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I remember from now on: %s.", wording.Quote(n.Text, maxQuoted)), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
+		Text: fmt.Sprintf("I remember from now on: %s.", wording.Quote(n.Text, maxAnnounced)), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
 	}
 }
 
@@ -111,8 +142,11 @@ func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveAr
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
 	res := toolgroups.Result{Text: fmt.Sprintf("Saved in %s.", note.Section)}
-	if near := m.offer(others, note.Text); near != "" {
+	if near, ofOthers := m.offer(others, note.Text, call.Scope); near != "" {
 		res.Text += " If one of these is no longer true, forget it with forget_memory (group memory):" + near
+		if ofOthers {
+			res.Origin = toolgroups.OriginComputed
+		}
 	}
 	if call.HoldsOthers {
 		// What was read may have asked for it, and it stays beyond /clear.
@@ -121,13 +155,23 @@ func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveAr
 	return res, nil
 }
 
-// offer lists the notes that match a text, with their IDs.
-func (m *Memory) offer(notes []Note, text string) string {
+// offer lists the notes that match a text, with their IDs. ofOthers says that others than the user of the scope may
+// have worded one of them: maybe while the turn ran, whose prompt then does not have it.
+func (m *Memory) offer(notes []Note, text string, scope toolgroups.Scope) (list string, ofOthers bool) {
 	var lines strings.Builder
 	for _, n := range m.match(notes, m.dictionary().translate(text), minPersonal) {
 		fmt.Fprintf(&lines, "\n%s: %s", n.ID(), wording.OneLine(n.Text, maxQuoted))
+		ofOthers = ofOthers || n.IsOthers(scope.User, scope.Direct)
 	}
-	return lines.String()
+	return lines.String(), ofOthers
+}
+
+// originOf returns the origin of a result that quotes a note.
+func originOf(n Note, scope toolgroups.Scope) toolgroups.Origin {
+	if n.IsOthers(scope.User, scope.Direct) {
+		return toolgroups.OriginComputed
+	}
+	return toolgroups.OriginOwn
 }
 
 func quote(n Note) string { return "'" + wording.OneLine(n.Text, maxQuoted) + "'" }
@@ -146,9 +190,9 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	replaced := fmt.Sprintf("I remember %s instead of %s.", wording.Quote(in.Content, maxQuoted), wording.Quote(old.Text, maxQuoted))
+	replaced := fmt.Sprintf("I remember %s instead of %s.", wording.Quote(in.Content, maxAnnounced), wording.Quote(old.Text, maxQuoted))
 	return toolgroups.Result{
-		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
+		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil
 }
 
@@ -166,6 +210,7 @@ func (m *Memory) handleForget(ctx context.Context, call toolgroups.Call, in forg
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Forgotten: %s. The user can undo this for a day. It still stands in the conversation where it was said.", quote(note)),
+		Origin:    originOf(note, call.Scope),
 		Announced: []toolgroups.Announcement{announceChange(note, "I forgot "+wording.Quote(note.Text, maxQuoted)+".", undoData{Forgotten: note.ID()})},
 	}, nil
 }
@@ -179,7 +224,7 @@ func (m *Memory) notFound(ctx context.Context, call toolgroups.Call, name string
 	if len(notes) == 0 {
 		return toolgroups.Errorf(CodeNotFound, "Nothing is remembered here.")
 	}
-	offered := m.offer(notes, name)
+	offered, _ := m.offer(notes, name, call.Scope)
 	if offered == "" {
 		return toolgroups.Errorf(CodeNotFound, "There is no such memory here. search_history with scope memory finds what is remembered.")
 	}

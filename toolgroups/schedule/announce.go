@@ -24,7 +24,7 @@ const (
 	maxHost  = 40
 	// maxShownName and maxShownPrompt bound what a line shows of a name and a prompt, in characters.
 	maxShownName   = 60
-	maxShownPrompt = 120
+	maxShownPrompt = 240
 )
 
 // cancelTime is how long the line about a new task can cancel it.
@@ -97,6 +97,35 @@ func quoteName(t *Task) string { return wording.Quote(t.Name, maxShownName) }
 // describePrompt returns a sentence with the beginning of the prompt, which others than the person may have worded.
 func (t *Task) describePrompt() string {
 	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
+}
+
+// exceedsLine reports whether a line would not show all of a prompt that words of others may have asked for: then a card
+// shows it first.
+func exceedsLine(call toolgroups.Call) bool {
+	var in struct {
+		Prompt string `json:"prompt"`
+	}
+	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.Prompt, maxShownPrompt)
+}
+
+// describe names the task of a call, whose arguments have its id alone.
+func (s *Schedule) describe(ctx context.Context, call toolgroups.Call) (string, error) {
+	var in idInput
+	if json.Unmarshal(call.Arguments, &in) != nil || checkID(in.TaskID) != nil {
+		return "", nil // a new task, or none
+	}
+	t, _, err := s.readTask(ctx, call.Owner, in.TaskID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	by := ""
+	if !call.Direct {
+		by = ", made by " + s.nameOf(t.User)
+	}
+	return fmt.Sprintf("The schedule: %s (%s%s).%s", quoteName(&t), t.Plan, by, t.describePrompt()), nil
 }
 
 // describeUses returns the end of a sentence that says what a run may use and then say nothing.

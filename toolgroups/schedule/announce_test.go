@@ -366,3 +366,60 @@ func TestATaskKnowsWhetherOthersMayHaveWrittenIt(t *testing.T) {
 		}
 	})
 }
+
+// A time zone has the name that the database gives it: another spelling of its path would push what a run may use
+// out of the line.
+func TestAZoneIsNoPathThatFillsTheLine(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		for _, zone := range []string{strings.Repeat("./", 700) + "UTC", "Europe" + strings.Repeat("/", 1500) + "Berlin", "./UTC", "Europe//Berlin"} {
+			args := `{"name":"Reminder","prompt":"Look at my mails","schedule_type":"daily","hour":9,"minute":0,"uses":["search_web"],"time_zone":"` + zone + `"}`
+			tool := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(t toolgroups.Tool) bool { return t.Name == "schedule_task" })]
+			res, fault := toolgroups.Run(o.t.Context(), nil, tool, toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(args), Scope: ann})
+			if fault == nil {
+				shown := res.Announced[0].Text[:min(len(res.Announced[0].Text), toolgroups.MaxAnnouncement)]
+				o.t.Errorf("the zone %.20q is taken; the line names what it may use: %t", zone, strings.Contains(shown, "search_web"))
+			}
+		}
+	})
+}
+
+// A card names the schedule that a call changes, and not by its id alone.
+func TestACardNamesTheScheduleOfACall(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		id := o.make(morning)
+		for _, tool := range o.Group().Tools {
+			for arguments, want := range map[string]string{
+				`{"task_id":"` + id + `"}`: "The schedule: “News” (daily, 08:00). It says: “What is new?”",
+				`{"task_id":"none"}`:       "", `{"task_id":"a/b"}`: "", `{"name":"x"}`: "",
+			} {
+				if got, err := tool.Describe(o.t.Context(), toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(arguments), Scope: ann}); got != want || err != nil {
+					o.t.Errorf("%s(%s): %q, %v", tool.Name, arguments, got, err)
+				}
+			}
+		}
+	})
+}
+
+// A prompt that words of others may have asked for is shown as a whole: by its line, or by a card before.
+func TestALineShowsAllOfAPromptOrACardDoes(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		id := o.make(morning)
+		among := ann
+		among.HoldsOthers = true
+		for _, length := range []int{30, 240, 241, 7000} {
+			prompt := "What is new today? " + strings.Repeat("x", length-19)
+			for tool, arguments := range map[string]string{
+				"schedule_task":         `{"name":"News","prompt":"` + prompt + `","schedule_type":"daily","hour":8,"minute":0}`,
+				"update_scheduled_task": `{"task_id":"` + id + `","prompt":"` + prompt + `"}`,
+			} {
+				line := o.announced(among, tool, arguments).Text
+				shown := strings.Contains(line, prompt) && len(line) <= toolgroups.MaxAnnouncement
+				one := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(one toolgroups.Tool) bool { return one.Name == tool })]
+				asks := one.NeedsApproval != nil && one.NeedsApproval(toolgroups.Call{Name: tool, Arguments: json.RawMessage(arguments), Scope: among})
+				if shown == asks {
+					o.t.Errorf("%s with %d characters: asks %t, and its line shows all of it: %t", tool, length, asks, shown)
+				}
+			}
+		}
+	})
+}

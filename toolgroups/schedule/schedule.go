@@ -75,7 +75,10 @@ func New(cfg Config) (*Schedule, error) {
 		"delete_scheduled_task": toolgroups.TypedHandler(s.remove),
 	})
 	for i := range s.group.Tools {
-		s.group.Tools[i].Undo = s.undo
+		s.group.Tools[i].Undo, s.group.Tools[i].Describe = s.undo, s.describe
+		if name := s.group.Tools[i].Name; name == "schedule_task" || name == "update_scheduled_task" {
+			s.group.Tools[i].NeedsApproval = exceedsLine
+		}
 	}
 	return s, err
 }
