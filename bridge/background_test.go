@@ -513,10 +513,11 @@ func TestATaskIsCancelled(t *testing.T) {
 			r, _ := backgroundHarness(t, f)
 			r.accept(direct("1", "start hold one"))
 			started := r.platform.one(t, "done: Started").text
+			card := r.platform.one(t, "⏳ **About hold one**") // one that is closed before it is sent is not shown
 			<-f.held
 			switch how {
 			case "its card":
-				press(r, r.platform.one(t, "⏳ **About hold one**"), "p1", "1", "Cancel")
+				press(r, card, "p1", "1", "Cancel")
 			case "/tasks":
 				r.accept(direct("2", "/tasks"))
 				press(r, r.platform.one(t, "- About hold one: is running, for "), "p1", "1", "Cancel About hold one")

@@ -18,7 +18,7 @@ import (
 // notOurs are the programs of others in documents that no test runs, with the reason for each.
 var notOurs = map[string]string{
 	"cd": shell, "chmod": shell, "cp": shell, "grep": shell, "mkdir": shell, "printf": shell, "tar": shell,
-	".ci/run": checks, ".ci/nightly": checks,
+	".ci/run": checks, ".ci/nightly": checks, ".ci/mutants": checks,
 	"docker":     "needs a daemon and a registry; deploy/compose.yaml is held against the program by its own test",
 	"helm":       "needs a cluster; the chart is rendered by the test of the chart",
 	"kubectl":    "needs a cluster",

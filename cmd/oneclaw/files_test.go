@@ -79,7 +79,7 @@ func TestAPageIsSeenOnSlack(t *testing.T) {
 	waitSlack(t, server, "file", func(s slack.State) bool { return s.CountAnswers(channel) == 2 })
 	server.View(func(s slack.State) {
 		got := s.Thread(channel, root.TS)
-		if len(got) != 3 || len(got[2].Files) != 1 || got[2].Files[0].Name != "report-page2.png" || !strings.Contains(got[2].Text, "report.pdf, page 2") {
+		if len(got) != 3 || len(got[2].Files) != 1 || got[2].Files[0].Name != "report-page2.png" || !strings.Contains(got[2].Text, "report.\u2060pdf, page 2") {
 			t.Fatalf("arrived: %+v", got)
 		}
 		wantPage(t, got[2].Files[0].Data)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
@@ -43,7 +44,8 @@ func exceedsLine(call toolgroups.Call) bool {
 	var in struct {
 		Content string `json:"content"`
 	}
-	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.Content, maxAnnounced)
+	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.Content, maxAnnounced) &&
+		utf8.RuneCountInString(strings.TrimSpace(in.Content)) <= MaxNoteLength // else the call fails
 }
 
 // Group returns the group of the tools that change and remove notes.
