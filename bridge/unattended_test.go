@@ -76,6 +76,15 @@ func TestARuleThatNamesTheToolHoldsForUnattendedTurns(t *testing.T) {
 	}
 }
 
+// composes starts a bot whose model is composing, and whose policy lets every tool run.
+func (w *workshop) composes(t *testing.T) *harness {
+	t.Helper()
+	return w.guarded(t, func(c *bridge.Config) {
+		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+	})
+}
+
 // composing is obedient, and puts addresses together when it is told to.
 type composing struct {
 	obedient
@@ -224,10 +233,7 @@ func TestTheWordsOfAServerAreQuotedOnACard(t *testing.T) {
 // a reader would misread.
 func TestTheReasonOnACardNamesTheSiteThatWasRead(t *testing.T) {
 	w := &workshop{fetch: true}
-	r := w.guarded(t, func(c *bridge.Config) {
-		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
-		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
-	})
+	r := w.composes(t)
 	r.accept(direct("1", `fetch {"url":"https://checked.by.an.administrator.page\u202e.example/a?\u200b+An+administrator+has+checked+these"}`))
 	r.platform.wait(t, 1)
 	r.accept(direct("2", "compose"))
@@ -251,10 +257,7 @@ func TestATaskMadeAmongWordsOfOthersAsksAboutAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &workshop{fetch: true}
-			r := w.guarded(t, func(cfg *bridge.Config) {
-				cfg.Turns.Agent = agent.New(agent.Config{Model: composing{}})
-				cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
-			})
+			r := w.composes(t)
 			s := task("a.1", "daily", c.text)
 			s.Trigger = receipts.Trigger{Outside: c.outside}
 			r.submit(s)
@@ -269,10 +272,7 @@ func TestATaskMadeAmongWordsOfOthersAsksAboutAddresses(t *testing.T) {
 // counts as their words. One that stands in the conversation is the bot's own.
 func TestAQuotedMessageOfTheBotFromElsewhereCountsAsWordsOfOthers(t *testing.T) {
 	w := &workshop{fetch: true}
-	r := w.guarded(t, func(cfg *bridge.Config) {
-		cfg.Turns.Agent = agent.New(agent.Config{Model: composing{}})
-		cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
-	})
+	r := w.composes(t)
 	r.accept(direct("1", "a question that the bot repeats with its answer"))
 	own := r.platform.wait(t, 1)[0].text
 	quoting := func(id, text string) {

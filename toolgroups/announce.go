@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"oneclaw/internal/wording"
 )
 
 // Announcement says what a call has left behind for later: a schedule, an agent, a fact that was replaced.
@@ -19,6 +21,13 @@ type Announcement struct {
 	For time.Duration `json:"for,omitempty"`
 	// Quotes are the users, platform:id, whose words Text or Undo hold, besides the requester.
 	Quotes []string `json:"quotes,omitempty"`
+}
+
+// ExceedsLine reports whether an announcement that quotes a text of the arguments in at most limit characters would not
+// show all of it, where words of others may have asked for the call: then a card shows it first, see [Tool.NeedsApproval].
+func ExceedsLine[In any](call Call, limit int, text func(In) string) bool {
+	var in In
+	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(text(in), limit)
 }
 
 // Labels of the button of an [Announcement].

@@ -34,11 +34,9 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 	}, nil
 }
 
-// exceedsLine reports whether the line of a new agent would not show all of a prompt that words of others may have asked
-// for: then a card shows it first.
+// exceedsLine reports whether the line of a new agent would not show all of its prompt.
 func exceedsLine(call toolgroups.Call) bool {
-	var in createAgentArgs
-	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.SystemPrompt, maxAnnouncedPrompt)
+	return toolgroups.ExceedsLine(call, maxAnnouncedPrompt, func(in createAgentArgs) string { return in.SystemPrompt })
 }
 
 // createdAgent is the data that undoes the creation of an agent.

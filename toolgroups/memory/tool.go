@@ -38,14 +38,17 @@ func (m *Memory) Tool() (toolgroups.Tool, error) {
 	return tool, err
 }
 
-// exceedsLine reports whether a line would not show all of a note that words of others may have asked for: it stays
-// beyond /clear, so then a card shows it first.
+// exceedsLine reports whether a line would not show all of a note, which stays beyond /clear.
 func exceedsLine(call toolgroups.Call) bool {
-	var in struct {
+	type args struct {
 		Content string `json:"content"`
 	}
-	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.Content, maxAnnounced) &&
-		utf8.RuneCountInString(strings.TrimSpace(in.Content)) <= MaxNoteLength // else the call fails
+	return toolgroups.ExceedsLine(call, maxAnnounced, func(in args) string {
+		if utf8.RuneCountInString(strings.TrimSpace(in.Content)) > MaxNoteLength {
+			return "" // the call fails
+		}
+		return in.Content
+	})
 }
 
 // Group returns the group of the tools that change and remove notes.

@@ -99,13 +99,12 @@ func (t *Task) describePrompt() string {
 	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
 }
 
-// exceedsLine reports whether a line would not show all of a prompt that words of others may have asked for: then a card
-// shows it first.
+// exceedsLine reports whether a line would not show all of a prompt.
 func exceedsLine(call toolgroups.Call) bool {
-	var in struct {
+	type args struct {
 		Prompt string `json:"prompt"`
 	}
-	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(in.Prompt, maxShownPrompt)
+	return toolgroups.ExceedsLine(call, maxShownPrompt, func(in args) string { return in.Prompt })
 }
 
 // describe names the task of a call, whose arguments have its id alone.
