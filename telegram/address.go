@@ -71,11 +71,31 @@ func (u user) isMention(e entity, part string) bool {
 	return false
 }
 
-// namesOthers reports whether the text has the name of somebody other than the bot, which that person chose: the
-// sender's app writes it for one who has no username.
-func (m *message) namesOthers(self user) bool {
-	_, entities := m.textAndEntities()
-	return slices.ContainsFunc(entities, func(e entity) bool { return e.Type == "text_mention" && e.User != nil && e.User.ID != self.ID })
+// namesOthers reports whether a text has the name of somebody other than the bot, who chose it: the sender's app
+// offers such names while they type, and writes that of one who has no username.
+func (u user) namesOthers(text string, entities []entity) bool {
+	units := utf16.Encode([]rune(text))
+	return slices.ContainsFunc(entities, func(e entity) bool {
+		s, ok := e.span(len(units))
+		if !ok || !e.mayName() {
+			return false
+		}
+		part := string(utf16.Decode(units[s.from:s.to]))
+		if e.Type == "text_mention" {
+			return !u.isMention(e, part)
+		}
+		_, name, named := strings.Cut(part, "@")
+		return named && !u.isName(name)
+	})
+}
+
+// mayName reports whether an entity can have a name: of a user, of the channel of a tag, or of the bot of a command.
+func (e entity) mayName() bool {
+	switch e.Type {
+	case "mention", "text_mention", "hashtag", "cashtag", "bot_command":
+		return true
+	}
+	return false
 }
 
 // span is a range of UTF-16 code units, in which Telegram counts.

@@ -64,6 +64,12 @@ type contents struct {
 	} `json:"dice"`
 }
 
+// innerText is a text inside contents, such as the question of a poll.
+type innerText struct {
+	text     string
+	entities []entity
+}
+
 // pollMedia is what a poll shows beside its question, its explanation or one of its options
 // (core.telegram.org/bots/api#pollmedia).
 type pollMedia struct {
@@ -125,9 +131,9 @@ func (m *message) readContents(raw json.RawMessage) {
 		m.readPoll(&w, &c)
 	case c.Checklist != nil:
 		m.isNamed = c.Checklist.OthersMayAdd // in an edit, which comes from its author, others may have
-		w.write("[checklist: " + oneLine(markUp(c.Checklist.Title, c.Checklist.TitleEntities)) + "]")
+		w.write("[checklist: " + oneLine(m.markUp(c.Checklist.Title, c.Checklist.TitleEntities)) + "]")
 		for _, t := range c.Checklist.Tasks {
-			text := oneLine(markUp(t.Text, t.Entities))
+			text := oneLine(m.markUp(t.Text, t.Entities))
 			m.addItem(strconv.FormatInt(t.ID, 10), text)
 			w.newLine()
 			w.write(checkbox(t.CompletionDate > 0) + text)
@@ -146,12 +152,12 @@ func (m *message) readPoll(w *richWriter, c *contents) {
 	if p.Closed {
 		state = "closed poll"
 	}
-	w.write(fmt.Sprintf("[%s: %s]", state, oneLine(markUp(p.Question, p.QuestionEntities))))
+	w.write(fmt.Sprintf("[%s: %s]", state, oneLine(m.markUp(p.Question, p.QuestionEntities))))
 	w.writePollMedia(p.Media, "question")
-	w.write("\n" + markUp(p.Description, p.DescriptionEntities))
+	w.write("\n" + m.markUp(p.Description, p.DescriptionEntities))
 	for i, o := range p.Options {
 		m.isNamed = m.isNamed || o.ByUser != nil || o.ByChat != nil
-		text := oneLine(markUp(o.Text, o.Entities))
+		text := oneLine(m.markUp(o.Text, o.Entities))
 		m.addItem(o.ID, text)
 		w.newLine()
 		w.write("- " + text)
@@ -163,7 +169,7 @@ func (m *message) readPoll(w *richWriter, c *contents) {
 	}
 	if p.Explanation != "" || p.ExplanationMedia != nil {
 		w.newLine()
-		w.write("[explanation: " + oneLine(markUp(p.Explanation, p.ExplanationEntities)) + "]")
+		w.write("[explanation: " + oneLine(m.markUp(p.Explanation, p.ExplanationEntities)) + "]")
 		w.writePollMedia(p.ExplanationMedia, "explanation")
 	}
 }
@@ -187,6 +193,12 @@ func (w *richWriter) writePollMedia(shown *pollMedia, name string) {
 		w.write(" [file: " + name + "]")
 		w.files = append(w.files, shown.media)
 	}
+}
+
+// markUp returns a text inside the contents with its formatting.
+func (m *message) markUp(text string, entities []entity) string {
+	m.inner = append(m.inner, innerText{text, entities})
+	return markUp(text, entities)
 }
 
 // addItem records an item to which a reply can point.
@@ -495,8 +507,8 @@ func (w *richWriter) writeText(raw json.RawMessage, depth int) {
 		w.write(open)
 		from := w.units
 		w.writeLink(t.URL, func() { w.writeText(t.Text, depth+1) })
-		if t.Type == "mention" || t.Type == "text_mention" {
-			w.entities = append(w.entities, entity{Type: t.Type, Offset: from, Length: w.units - from, User: t.User})
+		if e := (entity{Type: t.Type, Offset: from, Length: w.units - from, User: t.User}); e.mayName() {
+			w.entities = append(w.entities, e)
 		}
 		w.write(shut)
 		if t.Type == "date_time" {

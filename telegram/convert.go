@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -313,9 +314,14 @@ func (d *decoder) fillContents(u *decodedUpdate, msg *chats.Message) bool {
 		return false // live locations are edited all the time
 	}
 	msg.Files, msg.Skipped = m.attachments(u.raw, d.maxFile())
-	msg.Foreign = (m.isNamed || m.namesOthers(d.self)) && msg.Text != ""
+	msg.Foreign = (m.isNamed || d.namesOthers(m)) && msg.Text != ""
 	d.fillQuotes(m, msg)
 	return msg.Text != "" || len(msg.Files)+len(msg.Skipped) > 0 || m.isForeign() && len(msg.Quoted) > 0
+}
+
+// namesOthers reports whether the text or the contents of a message name somebody other than the bot.
+func (d *decoder) namesOthers(m *message) bool {
+	return d.self.namesOthers(m.textAndEntities()) || slices.ContainsFunc(m.inner, func(t innerText) bool { return d.self.namesOthers(t.text, t.entities) })
 }
 
 // sender returns the author of a message. A message sent in the name of a chat (by an anonymous

@@ -100,9 +100,11 @@ type message struct {
 	contentText     string
 	contentEntities []entity
 	innerMedia      []media
-	isLocation      bool
-	isNamed         bool // it has texts that the sender did not write, or may not have: of a contact, a place, or what others added to it
-	damaged         bool // a field has an unexpected type, and is left out
+	// inner are the texts inside contents whose entities contentEntities does not have.
+	inner      []innerText
+	isLocation bool
+	isNamed    bool // it has texts that the sender did not write, or may not have: of a contact, a place, or what others added to it
+	damaged    bool // a field has an unexpected type, and is left out
 	// items are the texts of the tasks of a checklist or the options of a poll, by their ids.
 	items map[string]string
 }
