@@ -136,8 +136,8 @@ func TestApproversThatWereTightenedVoidAnApproval(t *testing.T) {
 		by, want      string
 	}{
 		"as before":                     {interact.ApproversBoth, interact.ApproversBoth, "1", "ran a"},
-		"only administrators now":       {interact.ApproversBoth, interact.ApproversAdmins, "1", notAllowed + "Ann approved it, and may not any more"},
-		"only who asked now":            {interact.ApproversBoth, interact.ApproversRequester, "9", notAllowed + "Ann approved it, and may not any more"},
+		"only administrators now":       {interact.ApproversBoth, interact.ApproversAdmins, "1", notAllowed + "the person who asked approved it, and may not any more"},
+		"only who asked now":            {interact.ApproversBoth, interact.ApproversRequester, "9", notAllowed + "an administrator approved it, and may not any more"},
 		"an administrator is enough":    {interact.ApproversBoth, interact.ApproversAdmins, "9", "ran a"},
 		"loosened is as strict as then": {interact.ApproversRequester, interact.ApproversBoth, "1", "ran a"},
 	} {

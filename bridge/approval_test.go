@@ -301,7 +301,7 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 	r.accept(direct("2", "run rm -rf x"))
 	again := r.platform.wait(t, 3)[2]
 	r.accept(pressOn(again, "p3", "1", again.button(t, "Deny")))
-	if answer := r.platform.wait(t, 4)[3].text; !strings.HasPrefix(answer, notAllowed+"Ann said no") {
+	if answer := r.platform.wait(t, 4)[3].text; !strings.HasPrefix(answer, notAllowed+"the person who asked said no") {
 		t.Errorf("answer %q", answer)
 	}
 	if got := fmt.Sprint(w.commands()); got != "[rm -rf x]" {
@@ -481,8 +481,8 @@ func TestWhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 		want   string
 	}{
 		"still an administrator": {access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}, "ran a"},
-		"not any more":           {access.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "Zoe approved it, and may not any more"},
-		"a stranger now":         {access.Access{Allow: []string{"fake:1"}}, notAllowed + "Zoe approved it, and may not any more"},
+		"not any more":           {access.Access{Allow: []string{"fake:1", "fake:9"}}, notAllowed + "an administrator approved it, and may not any more"},
+		"a stranger now":         {access.Access{Allow: []string{"fake:1"}}, notAllowed + "an administrator approved it, and may not any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &workshop{}

@@ -354,9 +354,9 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:
 		return deny("nobody approved it within %s", wording.DurationInWords(g.cfg.Timeout))
 	case r.Decision.Choice != receipts.ChoiceAllow:
-		return deny("%s said no", deciderName(r.Decision))
+		return deny("%s said no", r.decider())
 	case !g.mayAllow(r) || !g.mayAllow(strict):
-		return deny("%s approved it, and may not any more", deciderName(r.Decision))
+		return deny("%s approved it, and may not any more", r.decider())
 	}
 	switch effect, err := describe(); {
 	case err != nil:

@@ -1,6 +1,7 @@
 package interact
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,7 +105,7 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 	}
 	r.ForChat = press.ForChat
 	d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: g.cfg.Now(), Where: press.Author.Chat}
-	by := " by " + wording.EscapeRevealed(deciderName(&d)) + "."
+	by := " by " + wording.EscapeRevealed(wording.Clip(cmp.Or(d.Name, d.By), maxName)) + "."
 	if r.Direct {
 		by = ""
 	}
@@ -156,10 +157,10 @@ func (r *request) refusal() string {
 	return "Only the person who asked for this, or an administrator, can decide."
 }
 
-// deciderName returns the name of the user who decided, for the model.
-func deciderName(d *receipts.Decision) string {
-	if d.Name == "" {
-		return d.By
+// decider says who decided, for the model, which reads it as the program's own words: so it has no name.
+func (r *request) decider() string {
+	if r.Decision.By == r.Requester {
+		return "the person who asked"
 	}
-	return wording.Clip(d.Name, maxName)
+	return "an administrator"
 }

@@ -39,10 +39,7 @@ func (t *Runner) LoadGroup(ctx context.Context, j *queue.Run, scope toolgroups.S
 	for i := range messages {
 		messages[i].Time = t.cfg.Now()
 	}
-	if !j.Message.Direct {
-		messages[0].Sender, messages[0].AuthorKey, messages[0].Seq = j.Message.UserName, j.Message.SenderID(), j.Seq
-		h.NoteAuthor(&j.Job)
-	}
+	t.noteSender(&messages[0], j, h)
 	h.Staged = messages[:1]
 	return "", t.appendMessages(context.WithoutCancel(ctx), j, h, messages[1:]...)
 }

@@ -148,18 +148,28 @@ func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Messag
 		m.ID = m.TargetID
 		message.Again = receipts.Key(m, j.From)
 	}
-	if !j.Message.Direct {
-		message.AuthorKey, message.Seq = j.Message.SenderID(), j.Seq
-		h.NoteAuthor(&j.Job)
-	}
-	if !j.Message.Direct && j.Message.Kind != receipts.KindResult { // a result has no sender
-		message.Sender = j.Message.UserName
+	t.noteSender(&message, j, h)
+	if j.Message.Kind == receipts.KindResult {
+		message.Sender = "" // a result has no sender
 	}
 	for _, note := range j.Message.Skipped {
 		message.Text += notReceivedNote(wording.OneLine(note, maxSkipped))
 	}
 	message.Text = strings.TrimSpace(message.Text)
 	return message
+}
+
+// noteSender records in a message of a shared chat who has sent it. The name of a chat, in whose name people write, is
+// no sender's own: others may have chosen it.
+func (t *Runner) noteSender(message *agent.Message, j *queue.Run, h *conversation.History) {
+	if j.Message.Direct {
+		return
+	}
+	message.Sender, message.AuthorKey, message.Seq = j.Message.UserName, j.Message.SenderID(), j.Seq
+	if platform, can := t.cfg.Platforms[j.Message.Chat.Platform].(chats.ChatSender); can && platform.IsChat(j.Message.User) {
+		message.Sender = "somebody in the name of a chat"
+	}
+	h.NoteAuthor(&j.Job)
 }
 
 // maxSkipped bounds a note about what could not be read, in characters.
