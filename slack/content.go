@@ -25,14 +25,29 @@ const (
 // content returns what a message says besides its text, in mrkdwn: in its blocks, and in attachments that
 // are a part of it, as a pasted table or an alert is. It leaves out what the text says as well.
 func (m *message) content(limit int) string {
+	text, _ := m.read(limit)
+	return text
+}
+
+// read returns the content, and whether that or the text may have words that people do not type.
+func (m *message) read(limit int) (content string, others bool) {
 	said := newSaid(m.Text)
 	r := blocks.NewReader(limit)
-	for _, text := range append(r.Read(m.Blocks), attachedTexts(r, m.Attachments, m.BotID != "")...) {
+	texts := r.Read(m.Blocks)
+	others = len(texts) == 0 && namesEmoji(m.Text) // otherwise the blocks say which emoji are Slack's own
+	for _, text := range append(texts, attachedTexts(r, m.Attachments, m.BotID != "")...) {
 		said.add(text)
 	}
 	said.add(r.Rest())
-	return strings.Join(said.more, "\n")
+	return strings.Join(said.more, "\n"), others || r.HasOthers()
 }
+
+// namesEmoji reports whether a text has what may be the name of an emoji, which any member of the workspace may have
+// chosen.
+func namesEmoji(text string) bool { return emojiPattern.MatchString(text) }
+
+// emojiPattern matches the name of an emoji, with a letter: a time is none.
+var emojiPattern = regexp.MustCompile(`:[\p{L}\p{N}_+'-]*\p{L}[\p{L}\p{N}_+'-]*:`)
 
 // wordedAttachment is an attachment with all of its texts.
 type wordedAttachment struct {

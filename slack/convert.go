@@ -251,10 +251,11 @@ func (r *receiver) readText(e *event, m *message, name nameLookup) decodedText {
 // and the quoted messages.
 func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name nameLookup) {
 	msg.Text, msg.UserName = r.readText(e, m, name).text, name(m.User)
-	if more := r.self.plainText(m.content(maxContent), name); more != "" {
+	content, others := m.read(maxContent)
+	if more := r.self.plainText(content, name); more != "" {
 		msg.Text = strings.TrimSpace(msg.Text + "\n\n" + more)
 	}
-	msg.Foreign = r.self.namesOthers(m.Text+m.content(maxContent)) || m.hasWordsOfOthers()
+	msg.Foreign = others || r.self.namesOthers(m.Text+content) || m.hasWordsOfOthers()
 	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
 }
 
@@ -382,6 +383,6 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: platformName, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,
-		User: c.UserID, UserName: r.nameLookup(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Foreign: r.self.namesOthers(text), Time: time.Now().UTC(),
+		User: c.UserID, UserName: r.nameLookup(ctx)(c.UserID), Direct: direct, Opener: c.UserID, Text: text, Foreign: r.self.namesOthers(text) || namesEmoji(text), Time: time.Now().UTC(),
 	}, ""
 }

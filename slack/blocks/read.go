@@ -23,8 +23,9 @@ const (
 // Reader reads the blocks of messages that others wrote, up to a number of characters. It knows how
 // blocks are built rather than a list of their kinds, so a kind that is new to it loses no text.
 type Reader struct {
-	left int
-	cut  bool // something was left out without a note
+	left   int
+	cut    bool // something was left out without a note
+	others bool // something was read that people do not type
 }
 
 // NewReader returns a reader that reads at most limit characters.
@@ -73,6 +74,17 @@ func (r *Reader) Rest() string {
 	}
 	return r.note("the rest of this message, which is too long")
 }
+
+// ownKinds are the kinds of blocks that people type, draw or paste. All others are made by apps, or by Slack for what others
+// have made, as a picture with its title is.
+var ownKinds = map[string]bool{
+	"rich_text": true, "rich_text_section": true, "rich_text_list": true, "rich_text_quote": true, "rich_text_preformatted": true,
+	"table": true, "data_table": true, "raw_text": true, "raw_number": true, "link": true, "url": true,
+}
+
+// HasOthers reports whether what was read, or left out, may have words that the sender of a message did not type, such
+// as the name of a file or of an emoji that a member of the workspace has added.
+func (r *Reader) HasOthers() bool { return r.others || r.cut }
 
 // unreadable describes data that does not decode.
 const unreadable = "a part of this message that I cannot read"
@@ -131,6 +143,7 @@ func (r *Reader) node(raw json.RawMessage, depth int) string {
 
 func (r *Reader) object(o fields, depth int) string {
 	kind := stringOf(o["type"])
+	r.others = r.others || !ownKinds[kind]
 	switch kind {
 	case "mrkdwn":
 		return r.Take(stringOf(o["text"]))

@@ -85,6 +85,7 @@ func (r *Reader) inline(raw json.RawMessage, depth int) string {
 		return escape(r.Take(stringOf(o["team_id"])))
 	case "emoji":
 		name := ":" + stringOf(o["name"]) + ":"
+		r.others = r.others || stringOf(o["unicode"]) == "" // then somebody has added it
 		if tone := string(bytes.TrimSpace(o["skin_tone"])); tone != "" && tone != "null" {
 			name += ":skin-tone-" + tone + ":"
 		}
@@ -95,11 +96,13 @@ func (r *Reader) inline(raw json.RawMessage, depth int) string {
 		return escape(r.Take(stringOf(o["value"])))
 	case "file":
 		if label := cmp.Or(stringOf(o["label"]), stringOf(o["text"])); label != "" {
+			r.others = true
 			return "[file: " + escape(r.Take(label)) + "]"
 		}
 		return "" // it is one of the files of the message
 	}
 	if text := r.link(o); text != "" {
+		r.others = r.others || !ownKinds[stringOf(o["type"])]
 		return text
 	}
 	if text := r.object(o, depth); text != "" {
@@ -110,7 +113,9 @@ func (r *Reader) inline(raw json.RawMessage, depth int) string {
 
 // link returns a link with its text, or the one of them that there is.
 func (r *Reader) link(o fields) string {
-	address, text := r.Take(stringOf(o["url"])), r.Take(cmp.Or(stringOf(o["text"]), stringOf(o["title"])))
+	title := stringOf(o["title"]) // of what the link leads to
+	r.others = r.others || title != ""
+	address, text := r.Take(stringOf(o["url"])), r.Take(cmp.Or(stringOf(o["text"]), title))
 	switch {
 	case address == "":
 		return escape(text)
