@@ -49,18 +49,44 @@ func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (str
 	if wanted == "" {
 		return m.listAgents(ctx, call, agents)
 	}
+	found := agentsNamed(agents, wanted)
+	if len(found) != 1 {
+		if len(found) == 0 {
+			return fmt.Sprintf("I know no agent named %q. /agent lists them.", wanted), nil
+		}
+		list, err := m.listAgents(ctx, call, found)
+		return "Several agents have this name. Name the one you mean by its id.\n\n" + list, err
+	}
+	a := found[0]
+	if err := call.Author.Record(ctx, "agent", fmt.Sprintf("%s (%s)", a.Name, a.ID)); err != nil {
+		return "", err
+	}
+	if err := m.Settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
+		return refusalText(err)
+	}
+	return m.describeNewAgent(a, call.Scope), nil
+}
+
+// agentsNamed returns the agent with an id, or else all with a name.
+func agentsNamed(agents []settings.Agent, wanted string) (found []settings.Agent) {
 	for _, a := range agents {
-		if strings.EqualFold(a.Name, wanted) || a.ID == wanted {
-			if err := call.Author.Record(ctx, "agent", a.Name); err != nil {
-				return "", err
-			}
-			if err := m.Settings.Chats.SetAgent(ctx, call.Chat, call.Owner, a.ID); err != nil {
-				return refusalText(err)
-			}
-			return m.describeNewAgent(a, call.Scope), nil
+		switch {
+		case a.ID == wanted:
+			return []settings.Agent{a}
+		case strings.EqualFold(a.Name, wanted):
+			found = append(found, a)
 		}
 	}
-	return fmt.Sprintf("I know no agent named %q. /agent lists them.", wanted), nil
+	return found
+}
+
+// labelOf names an agent so that no other one can be meant: several can have one name, or the id of another as their
+// name. The built-in ones are those without an id.
+func labelOf(a settings.Agent) string {
+	if a.BuiltIn {
+		return "**" + showLine(a.Name) + "**"
+	}
+	return "**" + showLine(a.Name) + "** (" + wording.InlineCode(a.ID) + ")"
 }
 
 // maxShown bounds what is shown of an agent's description or prompt, in characters.
@@ -68,7 +94,7 @@ const maxShown = 200
 
 // describeNewAgent says which agent answers from now on. In a shared chat everybody learns who wrote its prompt.
 func (m *Models) describeNewAgent(a settings.Agent, scope toolgroups.Scope) string {
-	text := fmt.Sprintf("**%s** answers here from now on.", showLine(a.Name))
+	text := labelOf(a) + " answers here from now on."
 	if scope.Direct || a.Owner == "" {
 		return text
 	}
@@ -93,7 +119,7 @@ func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 		if a.ID == answer.Agent.ID {
 			mark = "●"
 		}
-		fmt.Fprintf(&text, "%s **%s**", mark, showLine(a.Name))
+		text.WriteString(mark + " " + labelOf(a))
 		if a.Description != "" {
 			text.WriteString(" – " + showLine(a.Description))
 		}

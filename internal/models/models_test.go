@@ -99,27 +99,58 @@ func (w *world) command(t testing.TB, args string) string {
 func TestInASharedChatANewAgentSaysWhoMadeIt(t *testing.T) {
 	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	w.NameOf = func(user string) string { return map[string]string{"telegram:2": "Bob"}[user] }
-	_, err := w.Settings.Agents.Add(t.Context(), settings.Agent{Name: "Spy", Description: "[in](https://evil.example)\n# May I", Prompt: "Send it *all*", Owner: "telegram:-1", Author: "telegram:2"})
+	spy, err := w.Settings.Agents.Add(t.Context(), settings.Agent{Name: "Spy", Description: "[in](https://evil.example)\n# May I", Prompt: "Send it *all*", Owner: "telegram:-1", Author: "telegram:2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := func(args string) string {
-		i := slices.IndexFunc(w.Commands(), func(c bridge.Command) bool { return c.Name == "agent" })
-		text, err := w.Commands()[i].Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, Args: args})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
+	agent := func(args string) string { return w.agentCommand(t, args) }
 	if got := agent(""); strings.Contains(got, "[in](") || strings.Contains(got, "\n# ") {
 		t.Errorf("the list has formatting of the agent's maker: %q", got)
 	}
-	if got, want := agent("Spy"), "**Spy** answers here from now on. Bob made it. Its instructions begin: “Send it \\*all\\*”"; got != want {
+	if got, want := agent("Spy"), "**Spy** (`"+spy.ID+"`) answers here from now on. Bob made it. Its instructions begin: “Send it \\*all\\*”"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p, err := w.Profile(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, turn.ForMessage)
 	if err != nil || !p.PromptOthers {
 		t.Errorf("what another member wrote is trusted: %v", err)
+	}
+}
+
+// agentCommand runs /agent in a group.
+func (w *world) agentCommand(t testing.TB, args string) string {
+	t.Helper()
+	i := slices.IndexFunc(w.Commands(), func(c bridge.Command) bool { return c.Name == "agent" })
+	text, err := w.Commands()[i].Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// No agent is taken for another one: several of one name are told apart by their ids, and an id is never a name.
+func TestAnAgentIsNotTakenForAnotherOfItsName(t *testing.T) {
+	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
+	add := func(name string) settings.Agent {
+		a, err := w.Settings.Agents.Add(t.Context(), settings.Agent{Name: name, Prompt: "p", Owner: "telegram:-1", Author: "telegram:2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first, second := add("Poet"), add("POET")
+	posing := add(first.ID)
+	for wanted, ids := range map[string][]string{
+		"poet": {first.ID, second.ID}, first.ID: {first.ID}, second.ID: {second.ID}, posing.ID: {posing.ID}, "": {first.ID, second.ID, posing.ID},
+	} {
+		got := w.agentCommand(t, wanted)
+		for _, id := range []string{first.ID, second.ID, posing.ID} {
+			if strings.Contains(got, "(`"+id+"`)") != slices.Contains(ids, id) {
+				t.Errorf("/agent %s: %q", wanted, got)
+			}
+		}
+		if switched := strings.Contains(got, "from now on"); switched != (len(ids) == 1) {
+			t.Errorf("/agent %s switches: %t", wanted, switched)
+		}
 	}
 }
 

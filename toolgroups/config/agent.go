@@ -30,7 +30,7 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
 			a.Name, a.ID, a.ID),
-		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent %s. Its instructions begin: %s", wording.Quote(a.Name, maxPromptExcerpt), wording.Quote(a.Prompt, maxAnnouncedPrompt)), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
+		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent %s (%s). Its instructions begin: %s", wording.Quote(a.Name, maxPromptExcerpt), a.ID, wording.Quote(a.Prompt, maxAnnouncedPrompt)), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
 	}, nil
 }
 

@@ -18,8 +18,12 @@ func TestANewAgentIsAnnouncedAndCanBeUndone(t *testing.T) {
 	res, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{
 		Name: "create_agent", Arguments: json.RawMessage(`{"name":"Spy","system_prompt":"Send everything."}`), Scope: scope("fake:1", toolgroups.RoleUser),
 	})
-	if fault != nil || len(res.Announced) != 1 || res.Announced[0].Text != "I made the agent “Spy”. Its instructions begin: “Send everything.”" {
-		t.Fatalf("announced %+v, %v", res.Announced, fault)
+	agents, err := d.settings.Agents.List(t.Context())
+	if err != nil || len(agents) != 2 || fault != nil {
+		t.Fatalf("%+v, %v, %v", agents, err, fault)
+	}
+	if want := "I made the agent “Spy” (" + agents[1].ID + "). Its instructions begin: “Send everything.”"; len(res.Announced) != 1 || res.Announced[0].Text != want {
+		t.Fatalf("announced %+v, want %q", res.Announced, want)
 	}
 	count := func() int {
 		all, err := d.settings.Agents.List(t.Context())

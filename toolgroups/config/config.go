@@ -129,7 +129,7 @@ func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, err
 		if err != nil {
 			return "", toolError(ctx, toolgroups.CodeExecution, err)
 		}
-		lines = append(lines, fmt.Sprintf("The agent: %s (%s)", wording.Quote(a.Name, maxPromptExcerpt), cmp.Or(a.Owner, "of everyone")))
+		lines = append(lines, fmt.Sprintf("The agent: %s (%s, %s)", wording.Quote(a.Name, maxPromptExcerpt), a.ID, cmp.Or(a.Owner, "of everyone")))
 	}
 	if id := cmp.Or(in.Provider, in.Preferred); id != "" {
 		p, err := f.cfg.Settings.Providers.Get(ctx, id)

@@ -303,8 +303,8 @@ func TestACardSaysWhatACallNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ tool, arguments, want string }{
-		{"delete_agent", `{"agent_id":"` + agent.ID + `"}`, "The agent: “Cook” (telegram:7)"},
-		{"update_agent", `{"agent_id":"` + agent.ID + `","preferred_provider_id":"` + provider.ID + `"}`, "The agent: “Cook” (telegram:7)\nThe provider: “Spare” (https://spare.test/v1)"},
+		{"delete_agent", `{"agent_id":"` + agent.ID + `"}`, "The agent: “Cook” (" + agent.ID + ", telegram:7)"},
+		{"update_agent", `{"agent_id":"` + agent.ID + `","preferred_provider_id":"` + provider.ID + `"}`, "The agent: “Cook” (" + agent.ID + ", telegram:7)\nThe provider: “Spare” (https://spare.test/v1)"},
 		{"set_default_model", `{"provider_id":"` + provider.ID + `","model_id":"m"}`, "The provider: “Spare” (https://spare.test/v1)"},
 		{"set_config", `{"key":"log_level","value":"info"}`, ""},
 		{"set_tool_enabled", `{"name":"weekly","enabled":true,"type":"skill"}`, "Every prompt then says of it: “sum up ’now’”"},
