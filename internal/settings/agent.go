@@ -37,7 +37,7 @@ type Agent struct {
 	// Owner is the user or chat for which the agent was created; if empty, everyone may use the agent.
 	Owner string `json:"owner,omitempty"`
 	// Author is the user who had the agent made, as platform:id; empty after they were forgotten. Outside says
-	// that it was made in a conversation that held words of others.
+	// that it was made, or its texts changed, in a conversation that held words of others.
 	Author  string `json:"by,omitempty"`
 	Outside bool   `json:"outside,omitempty"`
 	// BuiltIn is set for agents that come with the program, which cannot be changed.
@@ -73,7 +73,7 @@ func (a *Agent) check() error {
 // IsOthers reports whether the prompt may be the words of others than a user, in a direct chat with them or in
 // a shared one.
 func (a *Agent) IsOthers(user string, direct bool) bool {
-	return a.Owner != "" && (a.Outside || !direct && a.Author != user)
+	return a.Outside || a.Owner != "" && !direct && a.Author != user
 }
 
 // Agents stores agents, and lists them together with the built-in ones.
@@ -160,7 +160,7 @@ func (s Agents) Add(ctx context.Context, a Agent) (Agent, error) {
 }
 
 // Change changes an agent with f, checks it, and stores it. f may be called more than once. It cannot
-// change the id, the owner, the author and the time of creation.
+// change the id, the owner, the author and the time of creation, nor take Outside back.
 func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
@@ -176,7 +176,7 @@ func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before
 		before, after = *value, *value
 		f(&after)
 		after.ID, after.Owner, after.Created, after.BuiltIn = id, before.Owner, before.Created, false
-		after.Author, after.Outside = before.Author, before.Outside
+		after.Author, after.Outside = before.Author, before.Outside || after.Outside
 		after.Name, after.Description = strings.TrimSpace(after.Name), strings.TrimSpace(after.Description)
 		*value = after
 		return after.check()

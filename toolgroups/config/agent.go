@@ -115,11 +115,15 @@ func (in updateAgentArgs) apply(a *settings.Agent) {
 	toolgroups.Assign(&a.Effort, in.Effort)
 }
 
-func (f *Tools) updateAgent(ctx context.Context, _ toolgroups.Call, in updateAgentArgs) (string, error) {
+func (f *Tools) updateAgent(ctx context.Context, call toolgroups.Call, in updateAgentArgs) (string, error) {
 	if err := f.checkPreference(ctx, in); err != nil {
 		return "", err
 	}
-	before, after, err := f.cfg.Settings.Agents.Change(ctx, in.ID, in.apply)
+	before, after, err := f.cfg.Settings.Agents.Change(ctx, in.ID, func(a *settings.Agent) {
+		before := *a
+		in.apply(a)
+		a.Outside = call.HoldsOthers && (a.Name != before.Name || a.Description != before.Description || a.Prompt != before.Prompt)
+	})
 	if err != nil {
 		return "", err
 	}
