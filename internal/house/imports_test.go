@@ -67,7 +67,7 @@ var layers = []layer{
 	{"toolgroups/search/meaning", nil},
 	{"toolgroups/search/meaning/generate", []string{"toolgroups/search/meaning"}},
 	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/readable", "internal/rescue", "internal/wording", "internal/workspace"}},
-	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/readable", "internal/retry", "internal/workspace"}},
+	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/readable", "internal/retry", "internal/wording", "internal/workspace"}},
 	{"toolgroups/memory", []string{"toolgroups", "toolgroups/search", "internal/wording", "storage"}},
 	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/cache", "internal/settings", "internal/rescue", "internal/workspace", "storage/folder", "internal/guard", "internal/sandbox", "internal/named", "internal/readable", "internal/redact", "internal/retry", "internal/wording"}},
 	{"storage/*", []string{"storage", "storage/folder"}},
