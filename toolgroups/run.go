@@ -111,7 +111,7 @@ func TypedHandler[In any](fn func(ctx context.Context, call Call, in In) (Result
 // format "human_readable" is in words, any other is ISO 8601. It returns false for an unknown zone.
 func FormatTime(at time.Time, zone, format string) (string, bool) {
 	if zone != "" {
-		location, err := time.LoadLocation(zone)
+		location, err := wording.LoadZone(zone)
 		if err != nil {
 			return "", false
 		}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 )
 
@@ -62,8 +62,8 @@ func (r *records) valueRules() map[string]valueRule {
 		SettingUserBudget:   budget,
 		SettingTotalBudget:  budget,
 		SettingTimeZone: {"a name of the IANA time zone database, such as Europe/Berlin or UTC", func(v string) bool {
-			_, err := time.LoadLocation(v)
-			return err == nil && v != "" && v != "Local"
+			_, err := wording.LoadZone(v)
+			return err == nil
 		}},
 		SettingLogLevel: oneOf("debug", "info", "warn", "error"),
 	}

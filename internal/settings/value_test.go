@@ -22,7 +22,7 @@ func TestValues(t *testing.T) {
 	for name, tc := range map[string]struct{ good, bad []string }{
 		settings.SettingRouting:      {[]string{"all", " groups "}, []string{"search", "", "ALL"}},
 		settings.SettingLogLevel:     {[]string{"debug", "error"}, []string{"loud"}},
-		settings.SettingTimeZone:     {[]string{"UTC", "Europe/Berlin"}, []string{"Mars/Base", "Local", "", "../etc/passwd"}},
+		settings.SettingTimeZone:     {[]string{"UTC", "Europe/Berlin"}, []string{"Mars/Base", "Local", "", "../etc/passwd", "Europe//Berlin", strings.Repeat("./", 700) + "UTC"}},
 		settings.SettingUserBudget:   {[]string{"0", "100000"}, []string{"-1", "1.5", "many", "99999999999999999999"}},
 		settings.SettingDefaultAgent: {[]string{"assistant"}, []string{"nope", "", "a/b"}},
 		settings.SettingDefaultModel: {[]string{"preset/gpt-5-mini"}, []string{"gpt-5-mini", "preset/nope", "nope/gpt-5-mini", ""}},

@@ -163,7 +163,7 @@ func TestCurrentTime(t *testing.T) {
 			t.Errorf("%v: %s, want %s", tc.args, got, tc.want)
 		}
 	}
-	for _, zone := range []string{"Mars/Olympus", "../../etc/passwd", "/etc/localtime"} {
+	for _, zone := range []string{"Mars/Olympus", "../../etc/passwd", "/etc/localtime", "./UTC"} {
 		d.fails(t, "get_current_time", args{"timezone": zone}, "execution_error", "Unknown time zone")
 	}
 	d.fails(t, "get_current_time", args{"format": "unix"}, "validation_error", "'format' must be one of")

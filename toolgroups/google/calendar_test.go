@@ -65,6 +65,7 @@ func TestEventTimes(t *testing.T) {
 		{"day and time", `"start":"2027-01-01","end":"2027-01-01T10:00:00Z"`, "", "validation_error"},
 		{"backwards", `"start":"2027-01-02T10:00:00Z","end":"2027-01-01T10:00:00Z"`, "", "validation_error"},
 		{"words", `"start":"tomorrow","end":"later"`, "", "validation_error"},
+		{"zone that is a path", `"start":"2027-01-01T10:00","end":"2027-01-01T11:00","timezone":"Europe` + strings.Repeat("/", 1500) + `Berlin"`, "", "validation_error"},
 		{"zone that is none", `"start":"2027-01-01T10:00","end":"2027-01-01T11:00","timezone":"Mars/Base"`, "", "validation_error"},
 		{"guest that is none", `"start":"2027-01-01","end":"2027-01-01","attendees":["Bob"]`, "", "validation_error"},
 	} {

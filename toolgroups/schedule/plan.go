@@ -3,9 +3,10 @@ package schedule
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"time"
+
+	"oneclaw/internal/wording"
 )
 
 // Kind is the kind of a schedule.
@@ -22,10 +23,6 @@ const (
 
 // hasTimeOfDay reports whether a task of this kind runs at a given hour and minute.
 func (k Kind) hasTimeOfDay() bool { return k != Cron && k != Interval }
-
-// maxZone bounds the name of a time zone, in bytes. It is looked up as a path, of which there are spellings of any
-// length: they would push what a run may use out of the line of its task.
-const maxZone = 40
 
 // maxEvery bounds the minutes of an interval: a year.
 const maxEvery = 366 * 24 * 60
@@ -81,7 +78,7 @@ func (p Plan) Check() error {
 	if p.Minute < 0 || p.Minute > 59 {
 		return fmt.Errorf("'minute' is %d, want 0 to 59", p.Minute)
 	}
-	if _, err := time.LoadLocation(p.Zone); err != nil || p.Zone == "Local" || len(p.Zone) > maxZone || p.Zone != "" && path.Clean(p.Zone) != p.Zone {
+	if _, err := wording.LoadZone(p.Zone); err != nil && p.Zone != "" {
 		return fmt.Errorf("'time_zone' is %q, want an IANA name such as Europe/Berlin", p.Zone)
 	}
 	switch p.Kind {

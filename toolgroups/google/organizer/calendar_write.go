@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/api/calendar/v3"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 )
@@ -46,7 +47,7 @@ func checkZone(name string) error {
 	if name == "" {
 		return nil
 	}
-	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
+	if _, err := wording.LoadZone(name); err != nil {
 		return service.Invalidf("there is no time zone %q; use a name like Europe/Berlin", name)
 	}
 	return nil
