@@ -360,7 +360,7 @@ func TestWhatCanBeChosenAndLeftOut(t *testing.T) {
 	if got := r.platform.wait(t, 2)[1].text; !strings.HasPrefix(got, "I need an e-mail address") {
 		t.Errorf("told %q", got)
 	}
-	r.accept(reply(direct("3", "ann@example.com"), now))
+	r.accept(reply(direct("3", " \n ann@example.com "), now)) // what is checked is what is sent
 	all := r.platform.until(t, "a look at the form", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this to `files`?") })
 	for _, want := range []string{"- kind: b", "- many: x, z", "- left: _left out_", "- line: once", "- mail: ann@example.com"} {
 		if !strings.Contains(all[0].text, want) {

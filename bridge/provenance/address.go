@@ -504,16 +504,25 @@ func isBalanced(text string) bool {
 	return len(open) == 0
 }
 
-// isField reports whether an address behind a text is the value of a field of a form, as in a=1&b=2.
+// isField reports whether an address behind a text is the value of a field of a form, as in a=1&b=2. The value may begin
+// with blanks, which its author chose.
 func isField(before string) bool {
-	return strings.Contains(before[strings.LastIndexAny(before, " \t\r\n\"'<>()")+1:], "=")
+	lastWord := func(text string) string { return text[strings.LastIndexAny(text, " \t\r\n\"'<>()")+1:] }
+	name := lastWord(strings.TrimRight(withoutScheme(before), " \t\r\n"))
+	return strings.Contains(lastWord(before), "=") || len(name) > 1 && strings.HasSuffix(name, "=")
+}
+
+// withoutScheme returns a text without the scheme at its end.
+func withoutScheme(text string) string {
+	for _, scheme := range []string{"https://", "http://", `https:\/\/`, `http:\/\/`} {
+		text = strings.TrimSuffix(text, scheme)
+	}
+	return text
 }
 
 // isEnclosed reports whether an address has the same brackets or quotes before its scheme and behind it.
 func isEnclosed(before, after string) bool {
-	for _, scheme := range []string{"https://", "http://", `https:\/\/`, `http:\/\/`} {
-		before = strings.TrimSuffix(before, scheme)
-	}
+	before = withoutScheme(before)
 	after = strings.TrimPrefix(after, `\`) // in a JSON text within one
 	return slices.ContainsFunc([]string{"()", "<>", `""`, "''"}, func(pair string) bool {
 		return strings.HasSuffix(before, pair[:1]) && strings.HasPrefix(after, pair[1:])
