@@ -183,7 +183,7 @@ func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return api.Users.Drafts.Create(me, &gmail.Draft{Message: m}).Context(ctx).Do()
+	return api.Users.Drafts.Create(me, &gmail.Draft{Message: m}).Context(ctx).Fields("id", "message("+changed+")").Do()
 }
 
 func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
