@@ -114,7 +114,7 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 		return task, err
 	}
 	if open := b.queue.JobsIn(m.Chat, backgroundQueue, false); known == nil && len(open) >= maxBackground {
-		return task, toolgroups.Errorf(toolgroups.CodeExecution, "%d background tasks are open in this chat already, which is the limit: %s. Wait for one with %s, or cancel one.",
+		return task, toolgroups.OwnErrorf(toolgroups.CodeExecution, "%d background tasks are open in this chat already, which is the limit: %s. Wait for one with %s, or cancel one.",
 			len(open), idsOf(open), toolgroups.WaitForTasks)
 	}
 	if err := b.unattended.insert(ctx, j); errors.Is(err, ErrPaused) {
