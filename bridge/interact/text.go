@@ -192,7 +192,7 @@ func formatArguments(raw json.RawMessage) (string, bool) {
 		}
 	}
 	for _, f := range escaped {
-		fmt.Fprintf(&text, "In %s it says:\n\n%s\n\n", f.name, wording.Fence(f.value))
+		fmt.Fprintf(&text, "In %s it says:\n\n%s\n\n", cmp.Or(f.name, "the arguments"), wording.Fence(f.value))
 	}
 	shown := strings.TrimSpace(text.String())
 	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
