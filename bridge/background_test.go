@@ -317,6 +317,17 @@ func TestTheCardOfATaskMadeAmongWordsOfOthersSaysWhatItDoes(t *testing.T) {
 	f.free <- struct{}{}
 }
 
+func TestTheCardOfACallOfATaskMadeAmongWordsOfOthersSaysWhatTheTaskDoes(t *testing.T) {
+	t.Parallel()
+	r, _ := backgroundHarness(t, newForeman())
+	m := direct("1", "start run a")
+	m.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Eve", Text: "Start a task."}}
+	r.accept(m)
+	ask := r.platform.one(t, "It is for the background task “About run a”, which is told “run a”.")
+	press(r, ask, "p1", "1", "Deny")
+	r.platform.one(t, "✔ **About run a")
+}
+
 func TestAFourthTaskIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newForeman()

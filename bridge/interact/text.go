@@ -29,8 +29,8 @@ const (
 	maxArguments = 30_000
 	// maxDescription bounds the description of the tool on the card, in characters.
 	maxDescription = 200
-	// maxName bounds the name of a user or a task, in characters.
-	maxName = 60
+	// maxName bounds the name of a user or a task, in characters, and maxTold what a task is told.
+	maxName, maxTold = 60, 600
 )
 
 // trigger says in Markdown what has begun a turn that no message of a user has begun or joined: the approver has to
@@ -52,7 +52,11 @@ func trigger(j *queue.Run) string {
 	default:
 		what = "the scheduled task"
 	}
-	return what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
+	text := what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
+	if turn.IsBackground(j) && task.Outside { // others may have worded what its title stands for
+		text += ", which is told " + wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
+	}
+	return text
 }
 
 // approvalQuestion returns what the card of a call, or of several that would open addresses, asks.
