@@ -178,7 +178,7 @@ func (r *run) applyGate(ctx context.Context, answers []Message, jobs []job) (all
 			pending = true
 		default:
 			if d.Fault != nil {
-				answers = append(answers, failure(j.call, d.Fault.Code, d.Fault.Message))
+				answers = append(answers, failure(j.call, d.Fault.Code, d.Fault.Message).of(d.Fault))
 				continue
 			}
 			answers = append(answers, failure(j.call, CodeGated, "This call was not allowed: "+cmp.Or(d.Reason, "no reason was given")+
@@ -302,6 +302,7 @@ func (r *run) runOne(ctx context.Context, j job) Message {
 	res, fault := toolgroups.Run(ctx, r.agent.log, r.withMasking(j.tool), call)
 	if fault != nil {
 		m.Status, m.Code, m.Text = StatusError, fault.Code, fault.Message
+		m = m.of(fault)
 	} else {
 		m.Text, m.Files, m.Sources, m.Origin = res.Text, res.Files, res.Sources, cmp.Or(res.Origin, m.Origin)
 		m.Announced, m.Read = res.Announced, res.Read

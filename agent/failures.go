@@ -72,10 +72,10 @@ func (b *failureCounts) refuse(call Call, why *toolgroups.Error) Message {
 	tries, same := b.refused[call.EffectiveTool()]+b.consecutive[call.EffectiveTool()], b.byCall[failureKey{call.EffectiveTool(), call.EffectiveArguments(), why.Code}]
 	n := max(tries, same)
 	if tries < maxToolFailures && same < maxSameFailures {
-		return failure(call, why.Code, why.Message)
+		return failure(call, why.Code, why.Message).of(why)
 	}
 	return failure(call, CodeLoop, fmt.Sprintf("%s\nThis was refused %d times in this turn. Do not call it like this again: "+
-		"do first what the sentence above says, or answer the user with what you have.", why.Message, n))
+		"do first what the sentence above says, or answer the user with what you have.", why.Message, n)).of(why)
 }
 
 // blockedResult returns the result of a call that is not run because it failed too often.

@@ -162,6 +162,14 @@ func failure(call Call, code, text string) Message {
 	return Message{Role: RoleTool, CallID: call.ID, Tool: call.EffectiveTool(), Status: StatusError, Code: code, Text: text, Origin: toolgroups.OriginOwn}
 }
 
+// of returns the result of a call that failed with an error: it is in the program's own words only if the error is.
+func (m Message) of(why *toolgroups.Error) Message {
+	if m.Origin == toolgroups.OriginOwn && !why.Own {
+		m.Origin = ""
+	}
+	return m
+}
+
 // StopMessages returns the messages that end a stopped turn when they are appended to its history: a
 // result for each open call, and the note as the final message, which tells the model not to continue.
 // It returns nil if no turn is open.

@@ -83,9 +83,9 @@ type Message struct {
 	// Recalled holds the notes that the memory search found for a user message. It is stored, so that
 	// later requests contain the same text.
 	Recalled string `json:"recalled,omitempty"`
-	// RecalledOthers says that some of these notes hold words of others. They stay in the message when the memory
-	// has them no more.
-	RecalledOthers bool `json:"recalled_others,omitempty"`
+	// RecalledOwn says that these notes are the person's own. All others count as words of others, also those of
+	// versions that did not tell them apart. They stay in the message when the memory has them no more.
+	RecalledOwn bool `json:"recalled_own,omitempty"`
 	// Ref is the caller's key for a user message (the bridge's job). The agent does not interpret it.
 	Ref string `json:"ref,omitempty"`
 	// JoinedRef replaces Ref in a message that arrived during a turn and is answered by that turn.

@@ -43,7 +43,7 @@ func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 
 func maskError(err error, mask func(string) string) error {
 	if fault, ok := errors.AsType[*toolgroups.Error](err); ok {
-		return &toolgroups.Error{Code: fault.Code, Message: mask(fault.Message)}
+		return &toolgroups.Error{Code: fault.Code, Message: mask(fault.Message), Own: fault.Own}
 	}
 	if text := mask(err.Error()); text != err.Error() {
 		return errors.New(text)

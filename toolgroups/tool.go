@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -348,12 +350,30 @@ func IsRefusal(code string) bool {
 type Error struct {
 	Code    string
 	Message string
+	// Own says that Message repeats nothing but the program's own words, the call's, and those of the tool's
+	// parameters. Any other error counts as words of others, as a result that says nothing of its origin.
+	Own bool
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Errorf makes an [Error].
+// Errorf makes an [Error], which is Own if all its args are numbers.
 func Errorf(code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Own: !slices.ContainsFunc(args, mayHoldWords)}
+}
+
+// OwnErrorf makes an [Error] that is Own, although its args are words: of the program or of the call.
+func OwnErrorf(code, format string, args ...any) *Error {
+	e := Errorf(code, format, args...)
+	e.Own = true
+	return e
+}
+
+func mayHoldWords(arg any) bool {
+	switch v := reflect.ValueOf(arg); {
+	case v.CanInt(), v.CanUint(), v.CanFloat():
+		return false
+	}
+	return true
 }

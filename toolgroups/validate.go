@@ -72,7 +72,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 
 func invalidError(tool Tool, why string) *Error {
 	schema := wording.Clip(string(tool.Parameters), maxEchoedSchema)
-	return Errorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
+	return OwnErrorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
 }
 
 // decode decodes JSON and keeps numbers as they are written.

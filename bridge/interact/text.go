@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,8 +29,8 @@ const (
 	maxArguments = 30_000
 	// maxDescription bounds the description of the tool on the card, in characters.
 	maxDescription = 200
-	// maxName bounds the name of a user or a task, in characters.
-	maxName = 60
+	// maxName bounds the name of a user or a task, in characters, and maxTold what a task is told.
+	maxName, maxTold = 60, 600
 )
 
 // trigger says in Markdown what has begun a turn that no message of a user has begun or joined: the approver has to
@@ -50,7 +52,11 @@ func trigger(j *queue.Run) string {
 	default:
 		what = "the scheduled task"
 	}
-	return what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
+	text := what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
+	if turn.IsBackground(j) && task.Outside { // others may have worded what its title stands for
+		text += ", which is told " + wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
+	}
+	return text
 }
 
 // approvalQuestion returns what the card of a call, or of several that would open addresses, asks.
@@ -162,7 +168,8 @@ func firstSentence(text string) string {
 var plainNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // formatArguments formats the arguments of a call completely and exactly, as Markdown: each under its
-// name, strings with their line breaks. It returns false if they are too long.
+// name, strings with their line breaks. Texts within them that are written with escapes follow as they are read. It
+// returns false if they are too long, or nested too deeply.
 func formatArguments(raw json.RawMessage) (string, bool) {
 	if utf8.RuneCount(raw) > maxArguments {
 		return "", false
@@ -171,15 +178,79 @@ func formatArguments(raw json.RawMessage) (string, bool) {
 		return "It has no arguments.", true
 	}
 	fields, ok := argumentFields(raw)
-	if !ok {
-		return wording.Fence(string(raw)), true
-	}
 	var text strings.Builder
-	for _, f := range fields {
-		fmt.Fprintf(&text, "%s:\n\n%s\n\n", wording.InlineCode(f.name), wording.Fence(f.value))
+	var escaped []argumentField
+	if ok {
+		for _, f := range fields {
+			fmt.Fprintf(&text, "%s:\n\n%s\n\n", wording.InlineCode(f.name), wording.Fence(f.value))
+			within, shallow := escapedTexts(wording.InlineCode(f.name), []byte(f.value), 0)
+			if !shallow {
+				return "", false
+			}
+			escaped = append(escaped, within...)
+		}
+	} else {
+		text.WriteString(wording.Fence(string(raw)) + "\n\n")
+		if escaped, ok = escapedTexts("", raw, 0); !ok {
+			return "", false
+		}
+	}
+	for _, f := range escaped {
+		fmt.Fprintf(&text, "In %s it says:\n\n%s\n\n", cmp.Or(f.name, "the arguments"), wording.Fence(f.value))
 	}
 	shown := strings.TrimSpace(text.String())
 	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
+}
+
+// maxNested bounds how deep texts within arguments are looked for.
+const maxNested = 50
+
+// escapedTexts returns the texts within a value that are written with escapes, with the way to them in Markdown: whoever
+// gets the value reads them, and a person reads no \u0065. JSON that is a text of the value is looked into as well. It
+// returns false if the value is nested too deeply.
+func escapedTexts(path string, value []byte, depth int) (texts []argumentField, ok bool) {
+	value = bytes.TrimSpace(value)
+	switch {
+	case !json.Valid(value):
+		return nil, true
+	case depth > maxNested:
+		return nil, false
+	case value[0] == '"':
+		var text string
+		if json.Unmarshal(value, &text) != nil || !bytes.ContainsRune(value, '\\') {
+			return nil, true
+		}
+		within, ok := escapedTexts(path, []byte(text), depth+1)
+		return append([]argumentField{{path, text}}, within...), ok
+	case value[0] != '{' && value[0] != '[':
+		return nil, true
+	}
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	_, err := decoder.Token()
+	for n := 1; err == nil && decoder.More(); n++ {
+		key, escaped := strconv.Itoa(n), false
+		if value[0] == '{' {
+			var name json.Token
+			from := decoder.InputOffset()
+			name, err = decoder.Token()
+			key, _ = name.(string)
+			escaped = bytes.ContainsRune(value[from:decoder.InputOffset()], '\\')
+		}
+		var inner json.RawMessage
+		if err = errors.Join(err, decoder.Decode(&inner)); err != nil {
+			break
+		}
+		to := strings.TrimSpace(path + " " + wording.InlineCode(key))
+		if escaped {
+			texts = append(texts, argumentField{to, string(inner)})
+		}
+		within, ok := escapedTexts(to, inner, depth+1)
+		if !ok {
+			return nil, false
+		}
+		texts = append(texts, within...)
+	}
+	return texts, err == nil
 }
 
 type argumentField struct{ name, value string }

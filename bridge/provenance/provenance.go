@@ -96,7 +96,7 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
 	switch {
 	case ok:
-	case in.PromptOthers, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.RecalledOthers }):
+	case in.PromptOthers, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Recalled != "" && !m.RecalledOwn }):
 		return "what I remember", true
 	case in.ToolsOfOthers:
 		return "what servers say of their tools", true

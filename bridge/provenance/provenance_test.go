@@ -173,6 +173,7 @@ func TestNothingAsksBeforeWordsOfOthersWereRead(t *testing.T) {
 		"somebody else":            message(agent.Message{Role: agent.RoleUser, Ref: "9", AuthorKey: "telegram:2", Text: "words"}),
 		"a summary":                message(agent.Message{Role: agent.RoleSummary, Text: "words"}),
 		"a page long ago":          nil,
+		"a recalled fact":          message(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "hello", Recalled: "words"}), // also of versions that did not mark it
 		"the result of a task":     message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: "words"}),
 	} {
 		got := c.asks(t, composed)
@@ -189,6 +190,10 @@ func TestNothingAsksBeforeWordsOfOthersWereRead(t *testing.T) {
 	quotesBot := message(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginOwn, Quoted: "> my own answer", AuthorKey: anna})
 	if got := quotesBot.asks(t, composed); got.Asks {
 		t.Errorf("a quote of the bot asks: %s", got.Why)
+	}
+	recalls := message(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "hello", Recalled: "a fact of the person", RecalledOwn: true})
+	if got := recalls.asks(t, composed); got.Asks {
+		t.Errorf("a fact of the person asks: %s", got.Why)
 	}
 }
 

@@ -93,7 +93,7 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 		return "", false, err
 	}
 	if t.cfg.Recall != nil {
-		message.Recalled, message.RecalledOthers = t.recall(ctx, j, scope)
+		message.Recalled, message.RecalledOwn = t.recall(ctx, j, scope)
 	}
 	if _, err := conversation.Encode(message); err != nil {
 		return t.ReportFailure(ctx, j, err), true, nil
@@ -133,12 +133,12 @@ func readContinued(h *conversation.History, turn []agent.Message) (answer string
 }
 
 // recall searches the memory for a message. After an error, which is logged, it returns no result.
-func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (found string, others bool) {
+func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (found string, own bool) {
 	found, others, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
-	return found, others
+	return found, found != "" && !others
 }
 
 // newQuestion returns the message of a job in the form that the conversation stores.

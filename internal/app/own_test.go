@@ -62,7 +62,10 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 			"set_tool_enabled":      `{"type":"tool","name":"js_eval","enabled":false}`,
 			"delete_model":          `{"provider_id":"PROVIDER","model_id":"other"}`,
 			"start_background_task": ``, // the title and the id of a new task
-			"save_memory":           ``, // facts that others may have worded have another origin
+			"save_memory":           ``, // facts that others may have worded have another origin, as in the next two
+
+			"update_memory": ``,
+			"forget_memory": ``,
 		}
 		for _, tool := range all {
 			if tool.Origin != toolgroups.OriginOwn || tool.Personal { // those of Google say what ids and labels a mail has

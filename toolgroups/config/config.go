@@ -118,10 +118,24 @@ func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, err
 		Agent     string `json:"agent_id"`
 		Provider  string `json:"provider_id"`
 		Preferred string `json:"preferred_provider_id"`
+		Action    string `json:"action"` // of a variable, which is no setting
+		settingArgs
 		switchArgs
 	}
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
 		return "", fmt.Errorf("describe a call of %s: %w", call.Name, err)
+	}
+	if value := strings.TrimSpace(in.Value); in.Action == "" && !strings.EqualFold(value, defaultValue) {
+		switch in.Key {
+		case settings.SettingDefaultAgent:
+			in.Agent = value
+		case settings.SettingDefaultModel:
+			ref, err := settings.ParseRef(value)
+			if err != nil {
+				return "", nil // the call fails
+			}
+			in.Provider = ref.Provider
+		}
 	}
 	var lines []string
 	if in.Agent != "" {

@@ -307,6 +307,11 @@ func TestACardSaysWhatACallNames(t *testing.T) {
 		{"update_agent", `{"agent_id":"` + agent.ID + `","preferred_provider_id":"` + provider.ID + `"}`, "The agent: “Cook” (" + agent.ID + ", telegram:7)\nThe provider: “Spare” (https://spare.test/v1)"},
 		{"set_default_model", `{"provider_id":"` + provider.ID + `","model_id":"m"}`, "The provider: “Spare” (https://spare.test/v1)"},
 		{"set_config", `{"key":"log_level","value":"info"}`, ""},
+		{"set_config", `{"key":"default_model","value":"` + provider.ID + `/m"}`, "The provider: “Spare” (https://spare.test/v1)"},
+		{"set_config", `{"key":"default_agent","value":"` + agent.ID + `"}`, "The agent: “Cook” (telegram:7)"},
+		{"set_config", `{"key":"default_model","value":"default"}`, ""},
+		{"set_config", `{"key":"default_model","value":"none"}`, ""},
+		{"manage_env_var", `{"action":"set","key":"default_model","value":"x/y"}`, ""},
 		{"set_tool_enabled", `{"name":"weekly","enabled":true,"type":"skill"}`, "Every prompt then says of it: “sum up ’now’”"},
 		{"set_tool_enabled", `{"name":"weekly","enabled":false,"type":"skill"}`, ""},
 	} {

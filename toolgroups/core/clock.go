@@ -17,7 +17,7 @@ func (t *tools) currentTime(_ context.Context, _ toolgroups.Call, in timeArgs) (
 	zone := strings.TrimSpace(in.Timezone)
 	text, ok := toolgroups.FormatTime(t.cfg.Now().In(t.cfg.Location()), zone, in.Format)
 	if !ok {
-		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,
+		return toolgroups.Result{}, toolgroups.OwnErrorf(toolgroups.CodeExecution,
 			"Unknown time zone '%s'. Use an IANA name such as Europe/Berlin.", files.SingleLine(zone))
 	}
 	return toolgroups.Result{Text: text}, nil

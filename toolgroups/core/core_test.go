@@ -229,6 +229,17 @@ func TestWriteFile(t *testing.T) {
 	d.fails(t, "write_file", args{"path": "a", "content": strings.Repeat("x", 1<<20+1)}, "execution_error", "limit of 1048576")
 }
 
+// A mistake in the arguments is no reason to ask later: the error repeats the path of the call, and nobody else's words.
+func TestAPathThatCannotBeWrittenIsSaidInTheProgramsOwnWords(t *testing.T) {
+	d := newDesk(t, core.Config{})
+	d.put(t, "n/a", "b")
+	for path, own := range map[string]bool{"": true, "../a": true, "n": true, strings.Repeat("x", 300): false} {
+		if _, fault := d.run(t, "write_file", args{"path": path, "content": "b"}); fault == nil || fault.Own != own {
+			t.Errorf("%.20q: %+v", path, fault)
+		}
+	}
+}
+
 // D-35: no path leads out, also not through links made beforehand.
 //
 // D35.

@@ -98,5 +98,6 @@ func (t *tools) writeFile(_ context.Context, call toolgroups.Call, in writeArgs)
 }
 
 func fileError(path string, err error) error {
-	return toolgroups.Errorf(toolgroups.CodeExecution, "%s", files.Explain(path, err, maxFile))
+	text, own := files.Explain(path, err, maxFile)
+	return &toolgroups.Error{Code: toolgroups.CodeExecution, Message: text, Own: own}
 }

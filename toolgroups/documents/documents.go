@@ -203,7 +203,7 @@ func (d *Documents) write(_ context.Context, call toolgroups.Call, in writeArgs)
 			note = fmt.Sprintf("\n[%d paragraphs that are in no table were left out.]", left)
 		}
 	default:
-		return toolgroups.Result{}, toolgroups.Errorf(CodeDocument, "'%s' has to end in .docx or .xlsx. Other text is written with write_file.", files.SingleLine(in.Path))
+		return toolgroups.Result{}, toolgroups.OwnErrorf(CodeDocument, "'%s' has to end in .docx or .xlsx. Other text is written with write_file.", files.SingleLine(in.Path))
 	}
 	if err != nil {
 		return toolgroups.Result{}, fmt.Errorf("documents: write: %w", err)

@@ -167,24 +167,24 @@ func (c *charCounter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Explain explains an error about a file to the model that named it. limit is in bytes.
-func Explain(name string, err error, limit int64) string {
+// Explain explains an error about a file to the model that named it. limit is in bytes; own is as [toolgroups.Error.Own].
+func Explain(name string, err error, limit int64) (text string, own bool) {
 	name = SingleLine(name)
 	switch {
 	case errors.Is(err, workspace.ErrEmptyPath):
-		return "The 'path' is empty. Give the path of a file in the workspace."
+		return "The 'path' is empty. Give the path of a file in the workspace.", true
 	case errors.Is(err, workspace.ErrOutside):
-		return fmt.Sprintf("'%s' is outside the workspace. Use a relative path inside it.", name)
+		return fmt.Sprintf("'%s' is outside the workspace. Use a relative path inside it.", name), true
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("There is no file '%s' in the workspace.", name)
+		return fmt.Sprintf("There is no file '%s' in the workspace.", name), true
 	case errors.Is(err, workspace.ErrNotFile):
-		return fmt.Sprintf("'%s' is not a file, or a part of the path is one.", name)
+		return fmt.Sprintf("'%s' is not a file, or a part of the path is one.", name), true
 	case errors.Is(err, workspace.ErrTooLarge):
-		return fmt.Sprintf("'%s' is larger than the limit of %d bytes.", name, limit)
+		return fmt.Sprintf("'%s' is larger than the limit of %d bytes.", name, limit), true
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("'%s' may not be used.", name)
+		return fmt.Sprintf("'%s' may not be used.", name), true
 	}
-	return fmt.Sprintf("'%s' could not be used: %v.", name, err)
+	return fmt.Sprintf("'%s' could not be used: %v.", name, err), false
 }
 
 // codeNotFound is the code for a missing file.
@@ -202,7 +202,8 @@ func ToolError(name string, err error, limit int64, defaultCode string) *toolgro
 	case errors.Is(err, fs.ErrNotExist):
 		code = codeNotFound
 	}
-	return toolgroups.Errorf(code, "%s", Explain(name, err, limit))
+	text, own := Explain(name, err, limit)
+	return &toolgroups.Error{Code: code, Message: text, Own: own}
 }
 
 // SingleLine joins the lines of a text, removes control characters, and shortens it to maxLine characters.

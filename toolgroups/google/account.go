@@ -102,7 +102,7 @@ func (g *Google) newTokenSource(ctx context.Context, user string, scopes []strin
 	case errors.Is(err, storage.ErrNotFound):
 		return g.unconnectedSource(ctx, user, scopes)
 	case errors.Is(err, redact.ErrUnreadable):
-		return nil, toolgroups.Errorf(service.CodeNotConnected, "The stored connection cannot be read any more. %s", service.AskToConnect)
+		return nil, toolgroups.OwnErrorf(service.CodeNotConnected, "The stored connection cannot be read any more. %s", service.AskToConnect)
 	case err != nil:
 		return nil, service.Wrap("read the Google account", err)
 	}
@@ -113,7 +113,7 @@ func (g *Google) newTokenSource(ctx context.Context, user string, scopes []strin
 		if err := g.storeMissingScopes(ctx, user, missing); err != nil {
 			return nil, err
 		}
-		return nil, toolgroups.Errorf(toolgroups.CodeDenied,
+		return nil, toolgroups.OwnErrorf(toolgroups.CodeDenied,
 			"The user has not granted the permission %s yet. %s", service.ScopeNames(missing), service.AskToConnect)
 	}
 	return func(ctx context.Context, rejected string) (string, error) { return g.validToken(ctx, user, rejected) }, nil
@@ -142,11 +142,11 @@ func (g *Google) unconnectedSource(ctx context.Context, user string, scopes []st
 var errConsentEnded = errors.New("consent has ended")
 
 func consentEndedError() error {
-	return toolgroups.Errorf(service.CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", service.AskToConnect)
+	return toolgroups.OwnErrorf(service.CodeNotConnected, "The user's consent at Google has ended or was withdrawn. %s", service.AskToConnect)
 }
 
 func notConnectedError() error {
-	return toolgroups.Errorf(service.CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
+	return toolgroups.OwnErrorf(service.CodeNotConnected, "The user has connected no Google account. %s", service.AskToConnect)
 }
 
 // validToken returns a valid token of the user, refreshed if necessary by one caller at a time.

@@ -262,9 +262,9 @@ func TestTheEffectOfAReplyAndOfADraftIsWhoGetsWhat(t *testing.T) {
 	}
 	long := "All of them." + strings.Repeat("\n", 40) + strings.Repeat("And more. ", 100) + "The end."
 	for _, c := range []struct{ tool, arguments, want string }{
-		{"gmail_reply", `{"message_id":"m-1","body":"y"}`, "To: Bob Builder <bob@example.com>\nAbout: Lunch on Thursday?"},
-		{"gmail_draft_send", draft(long, false), "To: eve@evil.example\nSubject: Figures\nVersion: *\nText (text/plain):\n" + long},
-		{"gmail_draft_send", draft(`Hi<i hidden>4711</i>`, true), "To: eve@evil.example\nSubject: Figures\nVersion: *\nText (text/html):\nHi<i hidden>4711</i>"},
+		{"gmail_reply", `{"message_id":"m-1","body":"y"}`, "To: “Bob Builder <bob@example.com>”\nAbout: “Lunch on Thursday?”"},
+		{"gmail_draft_send", draft(long, false), "To: “eve@evil.example”\nSubject: “Figures”\nVersion: *\nText (text/plain):\n" + long},
+		{"gmail_draft_send", draft(`Hi<i hidden>4711</i>`, true), "To: “eve@evil.example”\nSubject: “Figures”\nVersion: *\nText (text/html):\nHi<i hidden>4711</i>"},
 	} {
 		call := toolgroups.Call{Name: c.tool, Arguments: json.RawMessage(c.arguments), Scope: toolgroups.Scope{User: ada, Owner: ada, Direct: true}}
 		got, err := r.tools[c.tool].Describe(t.Context(), call)

@@ -115,7 +115,8 @@ func (h *host) countWritten(n int64) error {
 }
 
 func fileError(path string, err error) error {
-	return errors.New(files.Explain(path, err, maxFileSize))
+	text, _ := files.Explain(path, err, maxFileSize)
+	return errors.New(text)
 }
 
 type timeArgs struct {

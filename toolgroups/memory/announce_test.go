@@ -387,9 +387,30 @@ func TestAResultThatQuotesAFactOfOthersIsNotTheProgramsOwn(t *testing.T) {
 			}
 		}
 	}
-	b := newBench(t, openStore(t))
-	b.save(t, ada, "", "Prefers green tea")
-	if tool, _, fault := b.result(t, scopeOf(ada), "forget_memory", `{"memory":"green tea"}`); fault == nil || !strings.Contains(fault.Message, "Prefers green tea") || tool.Origin == toolgroups.OriginOwn {
-		t.Errorf("an error that offers facts: %v, of %q", fault, tool.Origin)
+}
+
+// An error is the program's own words if it offers no facts of others.
+func TestAnErrorThatOffersFactsOfOthersIsNotTheProgramsOwn(t *testing.T) {
+	among := scopeOf(ada)
+	among.HoldsOthers = true
+	for _, c := range []struct {
+		name     string
+		saver    toolgroups.Scope
+		argument string
+		own      bool
+	}{
+		{"a fact of the person", scopeOf(ada), "green tea", true},
+		{"a fact that was saved among words of others", among, "green tea", false},
+		{"no fact that is like it", among, "zanzibar", true},
+	} {
+		b := newBench(t, openStore(t))
+		if _, _, fault := b.result(t, c.saver, "save_memory", `{"content":"Prefers green tea"}`); fault != nil {
+			t.Fatal(fault)
+		}
+		for tool, arguments := range map[string]string{"forget_memory": `{"memory":"` + c.argument + `"}`, "update_memory": `{"memory":"` + c.argument + `","content":"Prefers mint"}`} {
+			if called, _, fault := b.result(t, scopeOf(ada), tool, arguments); fault == nil || fault.Own != c.own || called.Origin != toolgroups.OriginOwn {
+				t.Errorf("%s after %s: %+v of %q", tool, c.name, fault, called.Origin)
+			}
+		}
 	}
 }

@@ -229,11 +229,13 @@ func (m *Memory) notFound(ctx context.Context, call toolgroups.Call, name string
 	if len(notes) == 0 {
 		return toolgroups.Errorf(CodeNotFound, "Nothing is remembered here.")
 	}
-	offered, _ := m.offer(notes, name, call.Scope)
+	offered, ofOthers := m.offer(notes, name, call.Scope)
 	if offered == "" {
 		return toolgroups.Errorf(CodeNotFound, "There is no such memory here. search_history with scope memory finds what is remembered.")
 	}
-	return toolgroups.Errorf(CodeNotFound, "There is no such memory here. If one of these is meant, call again with its id:%s", offered)
+	fault := toolgroups.Errorf(CodeNotFound, "There is no such memory here. If one of these is meant, call again with its id:%s", offered)
+	fault.Own = !ofOthers
+	return fault
 }
 
 // fault returns the error of a tool for an error of the memory.

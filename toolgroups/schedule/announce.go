@@ -50,7 +50,7 @@ func (s *Schedule) checkUses(names []string) ([]string, error) {
 			continue
 		}
 		if s.cfg.IsTool != nil && !s.cfg.IsTool(name) {
-			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'uses' names '%s', which is neither a tool nor a group.", wording.OneLine(name, maxName))
+			return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "'uses' names '%s', which is neither a tool nor a group.", wording.OneLine(name, maxName))
 		}
 		uses = append(uses, name)
 	}

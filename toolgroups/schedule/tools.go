@@ -62,7 +62,7 @@ func (in createInput) newPlan(now time.Time) (Plan, error) {
 		err = checkTimeOfDay(p.Kind, in.Hour, in.Minute)
 	}
 	if err != nil {
-		return p, toolgroups.Errorf(toolgroups.CodeInvalid, "%s.", err)
+		return p, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "%s.", err)
 	}
 	return p, nil
 }
@@ -99,7 +99,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 		return toolgroups.Result{}, err
 	}
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
-		return toolgroups.Result{}, toolgroups.Errorf(codeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
+		return toolgroups.Result{}, toolgroups.OwnErrorf(codeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
 	removed, err := s.makeRoom(ctx, call.Owner, zone)
 	if err != nil {
@@ -169,10 +169,10 @@ func (t *Task) checkTexts(code string) error {
 		limit       int
 	}{{"name", t.Name, maxName}, {"prompt", t.Prompt, maxPrompt}} {
 		if text.value == "" {
-			return toolgroups.Errorf(code, "'%s' is blank.", text.name)
+			return toolgroups.OwnErrorf(code, "'%s' is blank.", text.name)
 		}
 		if n := utf8.RuneCountInString(text.value); n > text.limit {
-			return toolgroups.Errorf(code, "'%s' has %d characters, at most %d.", text.name, n, text.limit)
+			return toolgroups.OwnErrorf(code, "'%s' has %d characters, at most %d.", text.name, n, text.limit)
 		}
 	}
 	return nil

@@ -154,11 +154,11 @@ func (b *bridge) find(ctx context.Context, query string, limit int, index *wordI
 // unknownError returns the error for a name that is not in the catalogue.
 func (b *bridge) unknownError(name string) *toolgroups.Error {
 	if toolgroups.Reserved(name) && (name != toolgroups.ToolSearch || !b.cfg.callOnly) {
-		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
+		return toolgroups.OwnErrorf(toolgroups.CodeBridge, "'%s' is itself a bridge tool and cannot be reached through another one. Call it directly.",
 			name)
 	}
 	if slices.Contains(b.cfg.directTools, name) {
-		return toolgroups.Errorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
+		return toolgroups.OwnErrorf(toolgroups.CodeBridge, "'%s' is not a deferred tool: it is listed directly, with its parameters. "+
 			"Call it directly by its name.", name)
 	}
 	if b.cfg.refusal != nil {
@@ -167,11 +167,14 @@ func (b *bridge) unknownError(name string) *toolgroups.Error {
 		}
 	}
 	text := fmt.Sprintf("Tool '%s' not found.", clipLine(name, maxEcho))
-	if like := b.cfg.catalogue.similarNames(name); len(like) > 0 {
-		text += " Did you mean " + joinNames(like) + "?"
+	like := b.cfg.catalogue.similar(name)
+	if len(like) > 0 {
+		text += " Did you mean " + joinNames(toolgroups.Names(toolsOf(like))) + "?"
 	}
-	return &toolgroups.Error{Code: toolgroups.CodeNotFound, Message: text +
-		" Check the spelling with " + b.finderName() + "; do not repeat this call."}
+	return &toolgroups.Error{
+		Code: toolgroups.CodeNotFound, Message: text + " Check the spelling with " + b.finderName() + "; do not repeat this call.",
+		Own: !slices.ContainsFunc(like, func(e entry) bool { return e.source != toolgroups.SourceBuiltin }), // a server chooses the names of its tools
+	}
 }
 
 // advice tells the model how to run a tool of the catalogue that is not in the tools array.

@@ -147,26 +147,23 @@ func (c *catalogue) origins() []origin {
 	return out
 }
 
-// similarNames returns at most three tools that an unknown name may mean: those whose name differs
+// similar returns at most three tools that an unknown name may mean: those whose name differs
 // only by case, separators or a prefix, or else the results of a search.
-func (c *catalogue) similarNames(name string) []string {
+func (c *catalogue) similar(name string) []entry {
 	const most = 3
-	var out []string
+	var out []entry
 	want := lettersAndDigits(name)
 	for _, e := range c.entries {
 		have := lettersAndDigits(e.tool.Name)
 		if want != "" && len(out) < most &&
 			(have == want || len(want) > 3 && strings.HasSuffix(have, want) || len(have) > 3 && strings.HasSuffix(want, have)) {
-			out = append(out, e.tool.Name)
+			out = append(out, e)
 		}
 	}
 	if len(out) > 0 {
 		return out
 	}
-	for _, e := range c.resultOf(c.index().search(name, most)).entries {
-		out = append(out, e.tool.Name)
-	}
-	return out
+	return c.resultOf(c.index().search(name, most)).entries
 }
 
 // origin splits the source: mcp:github has the kind mcp and the name github. A source without a

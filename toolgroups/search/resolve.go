@@ -48,7 +48,7 @@ func (b *bridge) resolve(name string, arguments json.RawMessage) (tool string, i
 	if !entry.tool.ChecksArguments {
 		checked, fault := toolgroups.ValidateArguments(entry.tool, inner)
 		if fault != nil {
-			return target, inner, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message}
+			return target, inner, &toolgroups.Error{Code: fault.Code, Message: "Not run: " + fault.Message, Own: fault.Own}
 		}
 		inner = checked
 	}
@@ -69,7 +69,7 @@ func parseArguments(tool string, raw json.RawMessage) (fields, *toolgroups.Error
 		example := map[string]string{
 			toolgroups.ToolSearch: `{"query": "..."}`, toolgroups.ToolDescribe: `{"name": "..."}`, toolgroups.ToolCall: `{"name": "...", "arguments": {...}}`,
 		}[tool]
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.",
+		return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "Not run: invalid JSON in the arguments of %s: %s. Send %s.",
 			tool, errorText(raw, err), example)
 	}
 	return f, nil
@@ -106,7 +106,7 @@ func unwrapCalls(outer fields) (fields, *toolgroups.Error) {
 	if len(calls) > 0 {
 		first = " Start with: " + clipLine(string(calls[0]), echo)
 	}
-	return nil, toolgroups.Errorf(toolgroups.CodeInvalid,
+	return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid,
 		"Not run: %s runs one tool per call, not %d. Make several calls of it side by side.%s", toolgroups.ToolCall, len(calls), first)
 }
 
@@ -121,7 +121,7 @@ func (b *bridge) takeToolName(outer fields) (string, *toolgroups.Error) {
 			return strings.TrimSpace(name), nil
 		}
 	}
-	return "", toolgroups.Errorf(toolgroups.CodeMissingParameter,
+	return "", toolgroups.OwnErrorf(toolgroups.CodeMissingParameter,
 		"Not run: %s needs the name of a tool: {\"name\": \"...\", \"arguments\": {...}}. Find names with %s.", toolgroups.ToolCall, b.finderName())
 }
 
@@ -137,12 +137,12 @@ func innerArguments(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolg
 	}
 	fixed, err := toolgroups.RepairArguments(unquote(raw))
 	if err != nil {
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: invalid JSON in '%s' for '%s': %s. Its parameters: %s",
+		return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "Not run: invalid JSON in '%s' for '%s': %s. Its parameters: %s",
 			key, tool.Name, errorText(unquote(raw), err), tool.Parameters)
 	}
 	args := fields{}
 	if err := json.Unmarshal(fixed, &args); err != nil {
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' must be one JSON object", key, tool.Name)
+		return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' must be one JSON object", key, tool.Name)
 	}
 	empty := len(args) == 0
 	for k, v := range outer {
@@ -154,7 +154,7 @@ func innerArguments(outer fields, tool toolgroups.Tool) (json.RawMessage, *toolg
 	}
 	out, err := toolgroups.EncodeJSON(args)
 	if err != nil {
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' is not valid JSON", key, tool.Name)
+		return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "Not run: '%s' for '%s' is not valid JSON", key, tool.Name)
 	}
 	return out, nil
 }

@@ -174,7 +174,7 @@ func (g *gmail) modifyMessage(c *call) (any, *rejection) {
 		return nil, rej
 	}
 	g.box.changeLabels(l, add, remove)
-	return l.summary(), nil
+	return l.resource("minimal", nil), nil
 }
 
 // relabelHandler returns a handler that adds and removes fixed labels.
@@ -185,7 +185,7 @@ func (g *gmail) relabelHandler(add, remove []string) handler {
 			return nil, rej
 		}
 		g.box.changeLabels(l, add, remove)
-		return l.summary(), nil
+		return l.resource("minimal", nil), nil
 	}
 }
 
@@ -235,7 +235,7 @@ func (g *gmail) sendMessage(c *call) (any, *rejection) {
 		return nil, rej
 	}
 	g.box.deliver(l)
-	return l.summary(), nil
+	return l.resource("minimal", nil), nil
 }
 
 func (g *gmail) getAttachment(c *call) (any, *rejection) {
@@ -286,7 +286,7 @@ func (g *gmail) modifyThread(c *call) (any, *rejection) {
 	var messages []any
 	for _, l := range letters {
 		g.box.changeLabels(l, add, remove)
-		messages = append(messages, l.summary())
+		messages = append(messages, l.resource("minimal", nil))
 	}
 	return doc{"id": c.vars["id"], "messages": messages}, nil
 }
@@ -315,7 +315,7 @@ func (g *gmail) createDraft(c *call) (any, *rejection) {
 	}
 	d := &draft{id: g.box.newID("draft"), email: l}
 	g.box.drafts = append(g.box.drafts, d)
-	return doc{"id": d.id, "message": l.summary()}, nil
+	return doc{"id": d.id, "message": l.resource("minimal", nil)}, nil
 }
 
 func (g *gmail) deleteDraft(c *call) (any, *rejection) {
@@ -334,7 +334,7 @@ func (g *gmail) sendDraft(c *call) (any, *rejection) {
 	g.box.removeDraft(d.id)
 	d.email.labels = []string{"SENT"}
 	g.box.deliver(d.email)
-	return d.email.summary(), nil
+	return d.email.resource("minimal", nil), nil
 }
 
 // listHistory returns the changes since a history id. It refuses an id that is too old with 404.

@@ -20,13 +20,16 @@ var systemLabels = []string{
 	"CATEGORY_PERSONAL", "CATEGORY_SOCIAL", "CATEGORY_PROMOTIONS", "CATEGORY_UPDATES", "CATEGORY_FORUMS",
 }
 
+// changed are the fields of a message that was changed: its author has written none of them.
+const changed = "id,threadId,labelIds"
+
 func gmailTrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	ids := gmailUniqueIDs(append(slices.Clone(in.MessageIDs), in.MessageID))
 	switch len(ids) {
 	case 0:
 		return nil, service.Invalidf("give message_id or message_ids")
 	case 1:
-		return api.Users.Messages.Trash(me, ids[0]).Context(ctx).Do()
+		return api.Users.Messages.Trash(me, ids[0]).Context(ctx).Fields(changed).Do()
 	}
 	return gmailModifyAll(ctx, api, ids, []string{"TRASH"}, []string{"INBOX"})
 }
@@ -53,7 +56,8 @@ type gmailBatchResult struct {
 	Reason   string   `json:"reason,omitempty"`
 }
 
-// gmailModifyAll changes the labels of many messages in as few requests as possible.
+// gmailModifyAll changes the labels of many messages in as few requests as possible. The reason of a refusal is in
+// Google's words.
 func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []string) (any, error) {
 	out := gmailBatchResult{Success: true}
 	for batch := range slices.Chunk(ids, maxGmailBatch) {
@@ -71,15 +75,18 @@ func gmailModifyAll(ctx context.Context, api *gmail.Service, ids, add, remove []
 		out.Failed = append(out.Failed, batch...)
 		out.Reason = service.PlainLine(err.Error())
 	}
+	if out.Reason != "" {
+		return service.OfOthers{Result: out}, nil
+	}
 	return out, nil
 }
 
 func gmailUntrash(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	return api.Users.Messages.Untrash(me, in.MessageID).Context(ctx).Do()
+	return api.Users.Messages.Untrash(me, in.MessageID).Context(ctx).Fields(changed).Do()
 }
 
 func gmailModifyMessage(ctx context.Context, api *gmail.Service, id string, add, remove []string) (any, error) {
-	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Do()
+	return api.Users.Messages.Modify(me, id, &gmail.ModifyMessageRequest{AddLabelIds: add, RemoveLabelIds: remove}).Context(ctx).Fields(changed).Do()
 }
 
 // gmailLabelOperation returns an operation that adds and removes fixed labels.

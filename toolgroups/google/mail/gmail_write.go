@@ -110,7 +110,7 @@ func describeReply(ctx context.Context, api *gmail.Service, _ *service.Conn, in 
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Sprintf("To: %s\nAbout: %s", to, gmailHeader(old.Payload, "Subject")), nil
+	return fmt.Sprintf("To: %s\nAbout: %s", service.QuotedWhole(to), service.Quoted(gmailHeader(old.Payload, "Subject"))), nil
 }
 
 // describeDraft says to whom a draft goes, and shows all of its text as it is sent, of HTML the source: the
@@ -127,7 +127,7 @@ func describeDraft(ctx context.Context, api *gmail.Service, c *service.Conn, in 
 	var shown strings.Builder
 	for _, name := range []string{"To", "Cc", "Bcc", "Subject"} {
 		if value := gmailHeader(d.Message.Payload, name); value != "" {
-			fmt.Fprintf(&shown, "%s: %s\n", name, value)
+			fmt.Fprintf(&shown, "%s: %s\n", name, service.QuotedWhole(value))
 		}
 	}
 	fmt.Fprintf(&shown, "Version: %s\n", d.Message.Id)
@@ -183,7 +183,7 @@ func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return api.Users.Drafts.Create(me, &gmail.Draft{Message: m}).Context(ctx).Do()
+	return api.Users.Drafts.Create(me, &gmail.Draft{Message: m}).Context(ctx).Fields("id", "message("+changed+")").Do()
 }
 
 func gmailListDrafts(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {

@@ -69,19 +69,27 @@ func (c *Conn) successWithoutResponse(err error) (toolgroups.Result, bool) {
 	if !c.Writes.allAccepted() || IsToolError(err) || errors.As(err, &answer) || errors.As(err, &unreached) {
 		return toolgroups.Result{}, false
 	}
-	res, encoding := c.encodeResult(map[string]any{"success": true, "note": fmt.Sprintf("Google has done it, but the answer could not be read (%s). "+
-		"Do not make this call again; read what is there now if something of the answer is needed.", PlainLine(err.Error()))})
+	res, encoding := c.encodeResult(OfOthers{map[string]any{"success": true, "note": fmt.Sprintf("Google has done it, but the answer could not be read (%s). "+
+		"Do not make this call again; read what is there now if something of the answer is needed.", PlainLine(err.Error()))}})
 	return res, encoding == nil
 }
 
 // SuccessResult returns the result of a request with an empty response.
 func SuccessResult() any { return map[string]bool{"success": true} }
 
+// OfOthers is a result of an operation with words of others, of a tool whose results usually have none.
+type OfOthers struct{ Result any }
+
 // encodeResult encodes the result of an operation. A result that is too long for the model is indented, so
 // that it has lines, and cut; a file in the workspace has the whole result.
 func (c *Conn) encodeResult(out any) (toolgroups.Result, error) {
 	if res, ok := out.(toolgroups.Result); ok {
 		return res, nil
+	}
+	if of, ok := out.(OfOthers); ok {
+		res, err := c.encodeResult(of.Result)
+		res.Origin = toolgroups.OriginComputed
+		return res, err
 	}
 	data, err := toolgroups.EncodeJSON(out)
 	if err != nil {

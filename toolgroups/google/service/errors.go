@@ -91,7 +91,7 @@ func (c *Conn) mapResponse(answer *googleapi.Error) error {
 	case code == http.StatusUnauthorized:
 		return toolgroups.Errorf(toolgroups.CodeDenied, "Google no longer accepts the connection: %s (%d). %s", text, code, AskToConnect)
 	case code == http.StatusForbidden && lacksScope(answer):
-		return toolgroups.Errorf(toolgroups.CodeDenied, "The permission %s was not granted. %s", ScopeNames(c.Scopes), AskToConnect)
+		return toolgroups.OwnErrorf(toolgroups.CodeDenied, "The permission %s was not granted. %s", ScopeNames(c.Scopes), AskToConnect)
 	case code == http.StatusForbidden:
 		return toolgroups.Errorf(toolgroups.CodeDenied, "Google refused: %s (%d). Used permission: %s.", text, code, ScopeNames(c.Scopes))
 	case code == http.StatusNotFound, code == http.StatusGone:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,6 +33,9 @@ const (
 
 // Quoted returns a text of others as one quoted line, so that it cannot pass for a word of the card.
 func Quoted(text string) string { return wording.Quote(text, maxQuoted) }
+
+// QuotedWhole is [Quoted] without a limit: for whom a call reaches.
+func QuotedWhole(text string) string { return wording.Quote(text, math.MaxInt) }
 
 // Person names a person of whom Google gives an address, a name or both.
 func Person(name, address string) string {
