@@ -96,7 +96,7 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
 	switch {
 	case ok:
-	case in.PromptOthers, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.RecalledOthers }):
+	case in.recalls(0):
 		return "what I remember", true
 	case in.ToolsOfOthers:
 		return "what servers say of their tools", true
@@ -109,13 +109,11 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	return what, ok
 }
 
-// ReadOthers reports whether the turn has read words of others, or the one that it tries again, unless that is
-// still known to have read none. Of a long turn that waited only the question and the end may be left.
+// ReadOthers reports whether the turn has read words of others, or one that it goes on with: one without an answer in
+// front of it, and the one that it tries again, unless that is still known to have read none. Of a long turn that
+// waited only the question and the end may be left.
 func (in *Input) ReadOthers() bool {
 	start := in.turnStart()
-	if first := slices.IndexFunc(in.Messages, func(m agent.Message) bool { return m.Role != agent.RoleSummary }); in.Incomplete && start <= first {
-		return true
-	}
 	for _, m := range in.Messages[start:] {
 		if m.Again == "" {
 			continue
@@ -126,8 +124,19 @@ func (in *Input) ReadOthers() bool {
 		}
 		start = min(start, first)
 	}
+	for start > 0 && !in.Messages[start-1].IsAnswer() {
+		start--
+	}
+	if first := slices.IndexFunc(in.Messages, func(m agent.Message) bool { return m.Role != agent.RoleSummary }); in.Incomplete && start <= first {
+		return true
+	}
 	_, ok := in.newest(start)
-	return ok
+	return ok || in.ToolsOfOthers || in.recalls(start)
+}
+
+// recalls reports whether the prompt, or a message from an index on, has facts that hold words of others.
+func (in *Input) recalls(from int) bool {
+	return in.PromptOthers || slices.ContainsFunc(in.Messages[from:], func(m agent.Message) bool { return m.RecalledOthers })
 }
 
 func (in *Input) newest(from int) (string, bool) {
