@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -277,6 +278,63 @@ func TestAnAllowedPatternCoversNoOtherAddressOfACall(t *testing.T) {
 		if !r.asks(direct(text, text)) {
 			t.Errorf("%s: the other address is opened: %q", text, r.platform.texts())
 		}
+	}
+}
+
+// opening makes the calls of the newest message's text.
+type opening map[string][]agent.Call
+
+func (m opening) Complete(ctx context.Context, req agent.Request, onDelta func(agent.Delta)) (agent.Reply, error) {
+	if last := req.Messages[len(req.Messages)-1]; last.Role == agent.RoleUser && m[last.Text] != nil {
+		return agent.Reply{Calls: m[last.Text]}, nil
+	}
+	return obedient{}.Complete(ctx, req, onDelta)
+}
+
+// Which of the links that an approval covers are opened, and in which order, tells their author something, too: an
+// approval holds for ten addresses a turn, and then the bot asks again.
+func TestAnApprovalOpensTenAddressesATurn(t *testing.T) {
+	for name, address := range map[string]string{"a folder": "https://a.example/folder/%d", "links of mails": "https://mails.example/l/%d"} {
+		t.Run(name, func(t *testing.T) {
+			m := opening{"read my mails": {{ID: "call_0", Name: "mail", Arguments: `{}`}}}
+			var links []string
+			for i := range 11 {
+				links = append(links, fmt.Sprintf("https://mails.example/l/%d", i))
+				call := agent.Call{ID: fmt.Sprint("call_", i), Name: "webfetch", Arguments: fmt.Sprintf(`{"url":%q}`, fmt.Sprintf(address, i))}
+				m["eleven"] = append(m["eleven"], call)
+			}
+			m["one"], m["ten"] = m["eleven"][:1], m["eleven"][:10]
+			read := func(text string) func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				return func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					return toolgroups.TextResult("%s", text)
+				}
+			}
+			reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+				{Name: "mail", Description: "Mails.", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginMail, Parameters: json.RawMessage(`{"type":"object"}`), Run: read(strings.Join(links, "\n"))},
+				{
+					Name: "webfetch", Description: "Fetch.", Effect: toolgroups.ReadOnly, Fetches: true, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true},
+					Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"}}}`), Run: read("a page"),
+				},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := (&workshop{}).guarded(t, func(cfg *bridge.Config) {
+				cfg.Turns.Agent, cfg.Turns.Tools = agent.New(agent.Config{Model: m}), func() *toolgroups.Registry { return reg }
+			})
+			r.accept(direct("1", "read my mails"))
+			r.platform.wait(t, 1)
+			r.accept(direct("2", "one"))
+			card := r.platform.wait(t, 2)[1]
+			r.accept(pressOn(card, "p", "1", card.button(t, "Allow this address pattern")))
+			r.platform.wait(t, 3)
+			if r.asks(direct("ten", "ten")) {
+				t.Errorf("ten ask: %q", r.platform.texts())
+			}
+			if !r.asks(direct("eleven", "eleven")) {
+				t.Errorf("eleven are opened: %q", r.platform.texts())
+			}
+		})
 	}
 }
 

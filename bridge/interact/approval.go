@@ -188,12 +188,15 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	}
 	if lasting != nil {
 		allowed, err := g.isAllowed(ctx, j, lasting)
-		if err != nil {
+		_, spent := in.Spending.Of(call.ID)
+		switch {
+		case err != nil:
 			return agent.Decision{}, err
-		}
-		if allowed {
+		case allowed && spent.Plus(cost).Composed <= provenance.MaxComposed:
 			g.cfg.Log.Info("call allowed by a lasting approval", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
-			return agent.Decision{ApprovedBy: lasting.User}, nil
+			return agent.Decision{ApprovedBy: lasting.User}, in.Spending.Charge(call.ID, func(agent.Spent) (agent.Spent, error) { return cost, nil })
+		case allowed:
+			lasting = nil // it has opened all that it may in this turn
 		}
 	}
 	var addresses []*addressCall

@@ -249,10 +249,10 @@ type Verdict struct {
 	Cost agent.Spent
 }
 
-// maxSameSite bounds the addresses of a turn that the model may compose for sites whose pages it has
-// fetched, and maxSameSiteLetters the letters that it may choose in them.
+// MaxComposed bounds the addresses of a turn that the model may compose for sites whose pages it has fetched, together
+// with those that a lasting approval lets it open, and maxSameSiteLetters the letters that it may choose in the former.
 const (
-	maxSameSite        = 10
+	MaxComposed        = 10
 	maxSameSiteLetters = 64
 )
 
@@ -276,7 +276,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	case !stands:
 		letters, ok := in.newLetters(a)
 		refused := in.refusedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
-		if !ok || refused || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
+		if !ok || refused || spent.Composed >= MaxComposed || spent.Letters+letters > maxSameSiteLetters {
 			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
 		cost.Composed, cost.Letters = 1, letters
