@@ -6,7 +6,6 @@ package provenance
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -494,17 +493,6 @@ func Hosts(text string) []string {
 		}
 	}
 	return hosts
-}
-
-// NamesHost reports whether a text has what may be the name of a host, wherever it stands.
-func NamesHost(text string) bool {
-	text = strings.Map(dropInvisible, text)
-	return len(Hosts(text)) > 0 || slices.ContainsFunc(bareHosts, func(pattern *regexp.Regexp) bool {
-		return slices.ContainsFunc(pattern.FindAllString(text, -1), func(found string) bool {
-			a, ok := Parse("https://" + strings.TrimRight(found, marks))
-			return ok && isHost(a.host)
-		})
-	})
 }
 
 // HostMatches reports whether a host is one of a list. An entry that begins with *. stands for the hosts
