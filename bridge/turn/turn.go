@@ -570,10 +570,7 @@ func (t *Runner) wasAmongOthers(ctx context.Context, j *queue.Run, h *conversati
 		in.PromptOthers = err != nil || persona.PromptOthers
 	}
 	groups, err := h.LoadedGroups(ctx)
-	in.ToolsOfOthers = err != nil || slices.ContainsFunc(groups, func(name string) bool {
-		group, known := t.cfg.Tools().Group(name)
-		return known && group.Source != toolgroups.SourceBuiltin
-	})
+	in.ToolsOfOthers = err != nil || toolgroups.NewSet(t.toolsFor(scope), groups).Round().HasOthers()
 	_, holds := in.HoldsOthers()
 	return holds
 }
