@@ -543,6 +543,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	if WorkOf(j).Preview != nil && prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1]) && t.wasAmongOthers(ctx, j, h) {
 		notes[len(notes)-1].Origin = toolgroups.OriginComputed
 	}
+	noteAnnounced(j, notes...)
 	return t.appendMessages(ctx, j, h, notes...)
 }
 
