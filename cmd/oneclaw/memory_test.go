@@ -30,8 +30,9 @@ func TestAPersonSeesAndForgetsWhatIsRemembered(t *testing.T) {
 
 func seeAndForget(s *stage) {
 	s.w.env["ONECLAW_ALLOW"] = "*"
-	// On Slack the answer to the command is quoted from the thread, which counts as words of others.
-	s.w.settings("approvals: [{tool: save_memory, policy: allow}]\n")
+	// On Slack the answer to the command is quoted from the thread, which counts as words of others, and so does what is
+	// remembered then.
+	s.w.settings("approvals: [{tool: save_memory, policy: allow}, {tool: forget_memory, policy: allow}]\n")
 	bot := s.start()
 	s.say(0, s.sign+"memory")
 	s.one("I remember nothing about you yet.")

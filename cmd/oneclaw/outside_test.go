@@ -39,7 +39,8 @@ func callOf(group, tool string, pairs ...any) everydayCall {
 	return everydayCall{group, tool, string(data)}
 }
 
-// A fact that was saved among words of others lives on in what the model said when it is forgotten.
+// A fact that was saved among words of others makes the model change nothing that is remembered unasked, and lives on in
+// what the model said when it is forgotten.
 func TestWordsOfOthersThatWereForgottenStillCount(t *testing.T) {
 	t.Parallel()
 	w, talk := talking(t)
@@ -49,7 +50,7 @@ func TestWordsOfOthersThatWereForgottenStillCount(t *testing.T) {
 	*talk = []everyday{
 		{"summarise it", []everydayCall{callOf("", "webfetch", "url", pages+"/post")}, noCard},
 		{"note it", []everydayCall{callOf("", "save_memory", "content", fact)}, noCard},
-		{"good morning", []everydayCall{callOf("memory", "forget_memory", "memory", fact)}, noCard},
+		{"good morning", []everydayCall{callOf("memory", "forget_memory", "memory", fact)}, asks},
 		{"thank you", []everydayCall{callOf("", "webfetch", "url", others+"/collect?d=diary")}, asksAddress},
 	}
 	bot := w.run()
