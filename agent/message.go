@@ -152,6 +152,9 @@ type Message struct {
 // BeginsTurn reports whether the message begins a turn.
 func (m *Message) BeginsTurn() bool { return m.Role == RoleUser && m.JoinedRef == "" }
 
+// IsAnswer reports whether the message is the answer of a model, and no note in place of one.
+func (m *Message) IsAnswer() bool { return m.Role == RoleAssistant && m.Final && m.Usage != nil }
+
 // ShownAsUser reports whether the message is sent to a model with the user's role.
 func (m *Message) ShownAsUser() bool {
 	return m.Role == RoleUser || m.Role == RoleSummary || m.Role == RoleNote

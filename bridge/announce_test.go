@@ -59,7 +59,7 @@ func (scripted) Complete(ctx context.Context, req agent.Request, _ func(agent.De
 	}
 }
 
-// notebook has the tool "note", which announces what it notes, "erase" which waits for approval, and
+// notebook has the tools "note" and "jot", which announce what they note, and of which only the first can be repeated, "erase" which waits for approval, and
 // "look", which only reads. With newestFirst a note is not undone while there are newer ones.
 type notebook struct {
 	mu          sync.Mutex
@@ -110,7 +110,12 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 	silent := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("ok") }
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{Name: "note", Description: "Note.", Parameters: object, Repeatable: true, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
-		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent},
+		{Name: "jot", Description: "Note.", Parameters: object, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
+		{Name: "stall", Description: "Stall.", Parameters: object, Undo: n.undo, Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+			<-ctx.Done()
+			return toolgroups.Result{}, ctx.Err()
+		}},
+		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent, Undo: n.undo},
 		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},
 		{Name: "clock", Description: "Tell the time.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: silent},
 	}, Groups: []toolgroups.Group{{Name: "finding", Tools: []toolgroups.Tool{{Name: "find", Description: "Find.", Parameters: object, Run: silent}}}, {Name: "config", Role: toolgroups.RoleAdmin}}})
@@ -178,6 +183,21 @@ func TestWhatCallsLeaveBehindIsAnnouncedHoweverTheTurnEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// So is a call that is stopped, of which nobody can tell whether it was done; not one that had not begun.
+func TestACallThatIsStoppedIsAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := noteHarness(t)
+		r.accept(direct("1", "call stall {\"text\":\"one\"}\ncall erase {\"text\":\"two\"}"))
+		synctest.Wait()
+		r.accept(direct("2", "/stop"))
+		line := r.platform.one(t, "I was cut off")
+		if line.text != `I was cut off while I used “stall”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.` || line.buttons != nil {
+			t.Errorf("the line is %q with %+v", line.text, line.buttons)
+		}
+	})
 }
 
 // A wait for approval is announced at once, and what comes after it below the answer.
@@ -264,9 +284,15 @@ func TestOthersCannotUndoInASharedChat(t *testing.T) {
 	}
 }
 
-// A kill at any step of a turn leaves one announcement.
+// A kill at any step of a turn leaves one announcement: of what cannot be repeated at least that it may have been done.
 func TestACrashAtAnyStepOfAnAnnouncement(t *testing.T) {
 	t.Parallel()
+	for _, tool := range []string{"note", "jot"} {
+		t.Run(tool, func(t *testing.T) { announcesThroughCrashes(t, tool) })
+	}
+}
+
+func announcesThroughCrashes(t *testing.T, tool string) {
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {
 		synctest.Test(t, func(t *testing.T) {
 			life.dead = make(chan struct{}) // of this bubble
@@ -281,7 +307,7 @@ func TestACrashAtAnyStepOfAnAnnouncement(t *testing.T) {
 					r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{p}
 				}
 				r.start()
-				accepted.Go(func() { _ = r.bridge.Accept(t.Context(), direct("1", "call note {\"text\":\"one\"}")) })
+				accepted.Go(func() { _ = r.bridge.Accept(t.Context(), direct("1", "call "+tool+" {\"text\":\"one\"}")) })
 				pass(t, 90)
 				accepted.Wait()
 			}
@@ -292,7 +318,7 @@ func TestACrashAtAnyStepOfAnAnnouncement(t *testing.T) {
 			lines, marked := 0, 0
 			for _, s := range p.shown() {
 				switch {
-				case !strings.Contains(s.text, "I noted"):
+				case !strings.Contains(s.text, "I noted") && !strings.Contains(s.text, `I was cut off while I used “jot”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.`):
 				case s.repeat:
 					marked++
 				default:

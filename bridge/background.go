@@ -362,13 +362,13 @@ func (b *background) insertResult(ctx context.Context, j *queue.Run) error {
 	} else if err != nil && !errors.Is(err, conversation.ErrStopped) {
 		return err
 	}
-	text, err := conversation.TaskAnswer(ctx, b.store, conversation.TaskLog(j.Origin(), j.Message.ID), j.Key())
+	answer, err := conversation.TaskAnswer(ctx, b.store, conversation.TaskLog(j.Origin(), j.Message.ID), j.Key())
 	if err != nil {
 		return err
 	}
 	m := j.Message
 	result := b.inserter.New(chats.Message{Chat: j.Origin(), ID: m.ID, Kind: receipts.KindResult, User: m.User, UserName: m.UserName, Direct: m.Direct, Opener: m.Opener, Time: b.now()})
-	result.Args = &receipts.Result{Title: titleOf(j), Seq: j.Seq, Generation: session.Generation, Text: wording.Clip(text, maxResult)}
+	result.Args = &receipts.Result{Title: titleOf(j), Seq: j.Seq, Generation: session.Generation, Text: wording.Clip(answer.Text, maxResult)}
 	if err := b.inserter.insert(ctx, result); err != nil {
 		return fmt.Errorf("store the result of %s: %w", j.Key(), err)
 	}

@@ -223,7 +223,7 @@ func (m forgetful) Complete(_ context.Context, req agent.Request, _ func(agent.D
 	switch last := req.Messages[len(req.Messages)-1]; {
 	case last.Tool == "webfetch":
 		return agent.Reply{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer}
-	case last.Text == "hello":
+	case last.Text == "hello", last.Tool == "exec":
 		return agent.Reply{Text: "Hello."}, nil
 	case last.Text == "read it":
 		return agent.Reply{Calls: []agent.Call{{ID: "c", Name: "webfetch", Arguments: `{"url":"https://page.example/a"}`}}}, nil
@@ -231,19 +231,41 @@ func (m forgetful) Complete(_ context.Context, req agent.Request, _ func(agent.D
 	return agent.Reply{Calls: []agent.Call{{ID: "d", Name: "exec", Arguments: `{"command":"every hour, send all"}`}}}, nil
 }
 
+// reads is a rig whose bot forgets, and asks as internal/config does.
+func (w *workshop) reads(t *testing.T, change ...func(*bridge.Config)) *harness {
+	return w.guarded(t, append([]func(*bridge.Config){func(c *bridge.Config) {
+		c.Turns.Agent = agent.New(agent.Config{Model: forgetful{}})
+		c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+			if tool.Outlives && call.ReadOthers {
+				return interact.Policy{Rule: interact.Ask}
+			}
+			return interact.Policy{Rule: interact.Allow}
+		}
+	}}, change...)...)
+}
+
+// So has one that a person has go on with what was not answered, but not one after an answer.
+func TestATurnThatGoesOnHasReadWhatTheUnansweredOneRead(t *testing.T) {
+	for between, asks := range map[string]bool{"": true, "hello": false} {
+		w := &workshop{fetch: true, outlives: true}
+		r := w.reads(t)
+		r.accept(direct("1", "read it"))
+		r.platform.wait(t, 1)
+		if between != "" {
+			r.accept(direct("2", between))
+			r.platform.wait(t, 2)
+		}
+		if r.asks(direct("3", "go on")) != asks {
+			t.Errorf("after %q, shown %q, ran %q", between, r.platform.texts(), w.commands())
+		}
+	}
+}
+
 // A turn that tries a failed one again has read what that one read.
 func TestWhatIsTriedAgainHasReadWhatWasReadBefore(t *testing.T) {
 	for _, between := range []string{"", "hello"} {
 		w := &workshop{fetch: true, outlives: true}
-		r := w.guarded(t, func(c *bridge.Config) {
-			c.Turns.Agent = agent.New(agent.Config{Model: forgetful{}})
-			c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
-				if tool.Outlives && call.ReadOthers {
-					return interact.Policy{Rule: interact.Ask}
-				}
-				return interact.Policy{Rule: interact.Allow}
-			}
-		})
+		r := w.reads(t)
 		r.accept(direct("1", "read it"))
 		failed := r.platform.wait(t, 1)[0]
 		n := 1

@@ -45,22 +45,22 @@ func RecentMessages(ctx context.Context, store storage.Log, log string) iter.Seq
 	return readAll(ctx, store, log, storage.Query{Backward: true})
 }
 
-// TaskAnswer returns the answer in the conversation of a task, whose question has the given Ref; empty if
+// TaskAnswer returns the answer in the conversation of a task, whose question has the given Ref; one without a text if
 // there is none.
-func TaskAnswer(ctx context.Context, store storage.Log, log, ref string) (string, error) {
+func TaskAnswer(ctx context.Context, store storage.Log, log, ref string) (agent.Message, error) {
 	for m, err := range RecentMessages(ctx, store, log) {
 		switch {
 		case queue.IsDamaged(err):
 			continue
 		case err != nil:
-			return "", fmt.Errorf("look for the answer in %s: %w", log, err)
+			return agent.Message{}, fmt.Errorf("look for the answer in %s: %w", log, err)
 		case m.Role == agent.RoleAssistant && m.Final:
-			return m.Text, nil
+			return m, nil
 		case m.Ref == ref:
-			return "", nil
+			return agent.Message{}, nil
 		}
 	}
-	return "", nil
+	return agent.Message{}, nil
 }
 
 // RecentMatches is [RecentMessages] restricted to messages for whose record, as JSON, wanted returns

@@ -32,8 +32,8 @@ func (g *Gate) input(call toolgroups.Call, shown agent.Input) *provenance.Input 
 	return &provenance.Input{Input: shown, User: call.User, Tool: g.cfg.Tool}
 }
 
-// judgeAddresses returns why a call has to ask before it fetches its addresses; nil if it may fetch them, at a
-// cost. A refusal is the reason for which it may not, whoever asks.
+// judgeAddresses returns why a call has to ask before it fetches its addresses; nil if it may fetch them. Both have a
+// cost unless a person sees the card. A refusal is the reason for which it may not, whoever asks.
 func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroups.Call, tool toolgroups.Tool) (asks *addressCall, cost agent.Spent, refusal string) {
 	if !tool.Fetches {
 		return nil, cost, ""
@@ -46,7 +46,9 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 		if refusal != "" {
 			return nil, cost, refusal
 		}
-		cost = cost.Plus(verdict.Cost)
+		if cost = cost.Plus(verdict.Cost); verdict.Asks {
+			cost = cost.Plus(agent.Spent{Opened: 1, Composed: 1})
+		}
 		if verdict.Asks && (asks == nil || asks.mail) { // what the model composed weighs more
 			asks = &addressCall{call: call, tool: tool, mail: verdict.Mail, why: verdict.Why, hash: agent.Hash(tool.Name, string(call.Arguments)), address: a}
 		}

@@ -180,20 +180,18 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	case policy.ByName:
 		return agent.Decision{}, nil
 	}
-	var lasting *LastingApproval
-	if asks != nil {
-		lasting = g.lastingAddress(j, asks)
-	} else if lasting = g.lastingApproval(j, effective, tool, policy); composed && !lasting.coversAddresses(tool) {
-		lasting = nil
-	}
+	lasting := g.lastingFor(j, effective, tool, policy, asks, composed)
 	if lasting != nil {
 		allowed, err := g.isAllowed(ctx, j, lasting)
-		if err != nil {
+		_, spent := in.Spending.Of(call.ID)
+		switch {
+		case err != nil:
 			return agent.Decision{}, err
-		}
-		if allowed {
+		case allowed && spent.Plus(cost).Composed <= provenance.MaxComposed:
 			g.cfg.Log.Info("call allowed by a lasting approval", "tool", tool.Name, "hash", asked.Hash, "job", j.Key(), "user", call.User)
-			return agent.Decision{ApprovedBy: lasting.User}, nil
+			return agent.Decision{ApprovedBy: lasting.User}, in.Spending.Charge(call.ID, func(agent.Spent) (agent.Spent, error) { return cost, nil })
+		case allowed:
+			lasting = nil // it has opened all that it may in this turn
 		}
 	}
 	var addresses []*addressCall
@@ -208,6 +206,19 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		}
 	}
 	return g.requestApproval(ctx, j, &asked, effective, tool, policy, lasting, addresses, describe)
+}
+
+// lastingFor returns the lasting approval that would cover a call, or what it asks about its addresses; nil if none
+// does. composed says that it has addresses that ask.
+func (g *Gate) lastingFor(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy, asks *addressCall, composed bool) *LastingApproval {
+	if asks != nil {
+		return g.lastingAddress(j, asks)
+	}
+	lasting := g.lastingApproval(j, call, tool, policy)
+	if composed && !lasting.coversAddresses(tool) {
+		return nil
+	}
+	return lasting
 }
 
 // coversAddresses reports whether a lasting approval that is offered for a call says which addresses it is for.

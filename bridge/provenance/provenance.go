@@ -6,7 +6,6 @@ package provenance
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -109,13 +108,12 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	return what, ok
 }
 
-// ReadOthers reports whether the turn has read words of others, or the one that it tries again, unless that is
-// still known to have read none. Of a long turn that waited only the question and the end may be left.
+// ReadOthers reports whether the turn has read words of others, or one that it goes on with: one without an answer in
+// front of it, and the one that it tries again, unless that is still known to have read none. Of a long turn that
+// waited only the question and the end may be left. What is remembered of others was shown to a person when it was
+// saved, so it counts for addresses only.
 func (in *Input) ReadOthers() bool {
 	start := in.turnStart()
-	if first := slices.IndexFunc(in.Messages, func(m agent.Message) bool { return m.Role != agent.RoleSummary }); in.Incomplete && start <= first {
-		return true
-	}
 	for _, m := range in.Messages[start:] {
 		if m.Again == "" {
 			continue
@@ -126,8 +124,14 @@ func (in *Input) ReadOthers() bool {
 		}
 		start = min(start, first)
 	}
+	for start > 0 && !in.Messages[start-1].IsAnswer() {
+		start--
+	}
+	if first := slices.IndexFunc(in.Messages, func(m agent.Message) bool { return m.Role != agent.RoleSummary }); in.Incomplete && start <= first {
+		return true
+	}
 	_, ok := in.newest(start)
-	return ok
+	return ok || in.ToolsOfOthers
 }
 
 func (in *Input) newest(from int) (string, bool) {
@@ -240,10 +244,10 @@ type Verdict struct {
 	Cost agent.Spent
 }
 
-// maxSameSite bounds the addresses of a turn that the model may compose for sites whose pages it has
-// fetched, and maxSameSiteLetters the letters that it may choose in them.
+// MaxComposed bounds the addresses of a turn that the model may compose for sites whose pages it has fetched, together
+// with those that a lasting approval lets it open, and maxSameSiteLetters the letters that it may choose in the former.
 const (
-	maxSameSite        = 10
+	MaxComposed        = 10
 	maxSameSiteLetters = 64
 )
 
@@ -267,7 +271,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	case !stands:
 		letters, ok := in.newLetters(a)
 		refused := in.refusedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
-		if !ok || refused || spent.Composed >= maxSameSite || spent.Letters+letters > maxSameSiteLetters {
+		if !ok || refused || spent.Composed >= MaxComposed || spent.Letters+letters > maxSameSiteLetters {
 			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
 		cost.Composed, cost.Letters = 1, letters
@@ -485,17 +489,6 @@ func Hosts(text string) []string {
 		}
 	}
 	return hosts
-}
-
-// NamesHost reports whether a text has what may be the name of a host, wherever it stands.
-func NamesHost(text string) bool {
-	text = strings.Map(dropInvisible, text)
-	return len(Hosts(text)) > 0 || slices.ContainsFunc(bareHosts, func(pattern *regexp.Regexp) bool {
-		return slices.ContainsFunc(pattern.FindAllString(text, -1), func(found string) bool {
-			a, ok := Parse("https://" + strings.TrimRight(found, marks))
-			return ok && isHost(a.host)
-		})
-	})
 }
 
 // HostMatches reports whether a host is one of a list. An entry that begins with *. stands for the hosts

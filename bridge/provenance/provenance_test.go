@@ -41,7 +41,11 @@ func (c conversation) user(text string) conversation {
 }
 
 func (c conversation) answer(text string) conversation {
-	return append(c, agent.Message{Role: agent.RoleAssistant, Text: text, Final: true})
+	return append(c, agent.Message{Role: agent.RoleAssistant, Text: text, Final: true, Usage: &agent.Usage{}})
+}
+
+func (c conversation) stop() conversation {
+	return append(c, agent.StopMessages(c, agent.NoteStopped)...)
 }
 
 func (c conversation) call(tool, arguments, result string) conversation {
@@ -741,6 +745,30 @@ func TestATurnWhoseBeginningIsGoneMayHaveReadAnything(t *testing.T) {
 		in := c.input()
 		if in.Incomplete = c.incomplete; in.ReadOthers() != c.want {
 			t.Errorf("%s has read others: %t", name, !c.want)
+		}
+	}
+}
+
+// A turn goes on with what was not answered, and reads in any case what a server says of its tools.
+func TestWhatATurnReadsBesideItsMessages(t *testing.T) {
+	page := conversation{}.user("read it").call("echo", `{}`, "a page")
+	remembering := conversation{}.append(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "note it", Recalled: "a fact"})
+	for name, c := range map[string]struct {
+		conversation
+		others agent.Input
+		want   bool
+	}{
+		"an answered turn":             {page.answer("Read.").user("note it"), agent.Input{}, false},
+		"a turn that failed":           {page.user("go on"), agent.Input{}, true},
+		"two of them":                  {page.user("go on").user("go on"), agent.Input{}, true},
+		"a turn that was stopped":      {page.stop().user("go on"), agent.Input{}, true},
+		"tools of others":              {conversation{}.user("note it"), agent.Input{ToolsOfOthers: true}, true},
+		"a prompt of others":           {conversation{}.user("note it"), agent.Input{PromptOthers: true}, false},
+		"a fact of others":             {remembering, agent.Input{}, false},
+	} {
+		in := c.input()
+		if in.PromptOthers, in.ToolsOfOthers = c.others.PromptOthers, c.others.ToolsOfOthers; in.ReadOthers() != c.want {
+			t.Errorf("%s: has read others: %t", name, !c.want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -22,7 +23,7 @@ type Announcement struct {
 // noteAnnounced records that a stored message of a job's turn has announcements, so that the end of other
 // turns need not read the log.
 func noteAnnounced(j *queue.Run, messages ...agent.Message) {
-	if slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Announced) > 0 }) {
+	if slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Announced) > 0 || isUnknownOutcome(m) }) {
 		WorkOf(j).announced = true
 	}
 }
@@ -38,12 +39,43 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 		return nil, err
 	}
 	var all []Announcement
-	for _, m := range turn {
+	for i, m := range turn {
 		for _, one := range m.Announced {
 			all = append(all, Announcement{one, m.Tool})
 		}
+		if tool, _ := t.cfg.Tools().Tool(m.Tool); tool.Undo == nil || !isUnknownOutcome(m) {
+			continue
+		}
+		if call, begun := begunCall(turn[:i], m.CallID); begun {
+			all = append(all, Announcement{toolgroups.Announcement{Text: fmt.Sprintf(
+				"I was cut off while I used %s, and cannot tell whether it was done. It was called with %s.",
+				wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.Redact(call.EffectiveArguments()), maxArguments))}, m.Tool})
+		}
 	}
 	return all, nil
+}
+
+// Bounds of what a line about a call with an unknown outcome shows, in characters.
+const (
+	maxTool      = 100
+	maxArguments = 1200
+)
+
+// isUnknownOutcome reports whether a message stands for a result that is not known: the process was killed, or the turn
+// stopped, between what the call did and the record of its result, and what it announced is lost.
+func isUnknownOutcome(m agent.Message) bool {
+	return m.Role == agent.RoleTool && slices.Contains([]string{agent.CodeInterrupted, agent.CodeCrashed, agent.CodeStopped}, m.Code)
+}
+
+// begunCall returns the call with an id of the newest reply, and whether it has begun.
+func begunCall(turn []agent.Message, id string) (call agent.Call, begun bool) {
+	for _, m := range slices.Backward(turn) {
+		begun = begun || m.Role == agent.RoleStarted && m.CallID == id
+		if i := slices.IndexFunc(m.Calls, func(c agent.Call) bool { return c.ID == id }); i >= 0 {
+			return m.Calls[i], begun
+		}
+	}
+	return call, false
 }
 
 // maxClockSkew is how far the clocks of two processes may differ.

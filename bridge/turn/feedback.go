@@ -33,12 +33,13 @@ func SetFeedback(ctx context.Context, jobs queue.Store, chat chats.Chat, id stri
 	return changed && err == nil, err
 }
 
-// answerRecord is the record of a job or a receipt, and the turn in the record.
+// answerRecord is the record of a job or a receipt, the receipt of either, and the turn in the record.
 type answerRecord struct {
-	key    string
-	rev    storage.Revision
-	record any
-	turn   *receipts.Turn
+	key     string
+	rev     storage.Revision
+	record  any
+	receipt *receipts.Receipt
+	turn    *receipts.Turn
 }
 
 // findAnswer returns the record of the answer that contains the message with the given id, or nil.
@@ -63,6 +64,7 @@ func findAnswer(ctx context.Context, jobs queue.Store, chat chats.Chat, id strin
 				err = broken
 			}
 			if err == nil && r.HasSent(id) && passes(r) {
+				found.receipt = r
 				return found, nil
 			}
 		}

@@ -7,12 +7,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
-	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/wording"
@@ -71,9 +69,12 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 		message.Files = append(message.Files, with.Files...)
 		addNote(&list[i], with.Text)
 	}
+	others, err := t.holdsOthers(ctx, j, h, pointed)
 	switch {
+	case err != nil:
+		return err
 	case message.Origin != "":
-	case holdsOthers(j.Message.Files, list):
+	case others:
 		message.Origin = agent.OriginQuoted
 	case len(pointed) > 0:
 		message.Origin = toolgroups.OriginOwn
@@ -85,26 +86,37 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	return nil
 }
 
-// holdsOthers reports whether attachments or quotes hold words of others than the sender and the bot. What
-// the sender has spoken is their own. What the bot has written counts as its own if it stands in this
-// conversation: in another one, such as that of a webhook, it may have repeated what others want. Who named the chat
-// that it is in may be another, too.
-func holdsOthers(files []chats.Attachment, quotes []conversation.Quote) bool {
-	var elsewhere []string // many short texts instruct as one long one does
+// holdsOthers reports whether the attachments of a message, or its quotes, hold words of others than the sender and the
+// bot. What the sender has spoken is their own. Who named the chat that a message of the bot is in may be another.
+func (t *Runner) holdsOthers(ctx context.Context, j *queue.Run, h *conversation.History, quotes []chats.Quoted) (bool, error) {
 	for _, q := range quotes {
 		if !q.FromBot || q.From != "" || len(q.Files)+len(q.Skipped) > 0 {
-			return true
+			return true, nil
 		}
-		if !q.Known {
-			elsewhere = append(elsewhere, q.Text, q.Item)
+		if own, err := t.isOwnAnswer(ctx, j, h, q.ID); !own || err != nil {
+			return true, err
 		}
 	}
-	return !isHarmless(strings.Join(elsewhere, "\n")) || slices.ContainsFunc(files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken })
+	return slices.ContainsFunc(j.Message.Files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }), nil
 }
 
-// isHarmless reports whether a text is too short to instruct a model, such as a reminder, and names no host.
-func isHarmless(text string) bool {
-	return utf8.RuneCountInString(strings.Join(strings.Fields(text), "")) < leastLetters && !provenance.NamesHost(text)
+// isOwnAnswer reports whether the message of the bot with an id is an answer of this conversation, or that of a task in
+// whose run the model was shown no words of others. Any other, such as that of a webhook, a card, one from before a
+// /clear, or one that is forwarded and so has no id, may repeat what others want, however short it is.
+func (t *Runner) isOwnAnswer(ctx context.Context, j *queue.Run, h *conversation.History, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	found, err := findAnswer(ctx, t.cfg.Jobs, j.Message.Chat, id, func(*receipts.Receipt) bool { return true })
+	if found == nil || err != nil {
+		return false, err
+	}
+	of, answered := conversation.AnsweredSession(ctx, t.cfg.Store, found.receipt)
+	if !answered || of.Log() == h.Log || of.Task == "" {
+		return answered && of.Log() == h.Log, nil
+	}
+	answer, err := conversation.TaskAnswer(ctx, t.cfg.Store, of.Log(), found.receipt.Key())
+	return answer.IsAnswer() && answer.Origin == "", err
 }
 
 // addOverheard adds the ambient messages of a group since the message with the id after to a question.
@@ -246,7 +258,7 @@ func lastAsked(view []agent.Message, j *queue.Run) string {
 }
 
 // Bounds of the search for a text in a conversation: the maximum and the minimum number of compared
-// letters, and the number of searched messages. The model is shown less of a text that is known than is compared of it.
+// letters, and the number of searched messages.
 const (
 	comparedLetters  = 200
 	leastLetters     = 24
@@ -264,21 +276,10 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 }
 
 // isKnown reports whether one of the texts in said, reduced to letters, contains a text. Other
-// characters are ignored, because the platform returns texts without markup, unless they are so many that they could
-// spell something.
+// characters are ignored, because the platform returns texts without markup.
 func isKnown(said []string, text string) bool {
 	wanted, _ := wording.SplitAt(letters(text), comparedLetters)
-	shown, _ := wording.SplitAt(strings.Map(dropUnseen, text), comparedLetters)
-	others := utf8.RuneCountInString(shown) - utf8.RuneCountInString(letters(shown))
-	return len(wanted) >= leastLetters && others < leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
-}
-
-// dropUnseen drops blanks, and characters that nobody sees.
-func dropUnseen(r rune) rune {
-	if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-		return -1
-	}
-	return r
+	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
 }
 
 func letters(text string) string {

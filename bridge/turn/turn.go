@@ -553,6 +553,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	if WorkOf(j).Preview != nil && prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1]) && t.wasAmongOthers(ctx, j, h) {
 		notes[len(notes)-1].Origin = toolgroups.OriginComputed
 	}
+	noteAnnounced(j, notes...)
 	return t.appendMessages(ctx, j, h, notes...)
 }
 
@@ -580,10 +581,7 @@ func (t *Runner) wasAmongOthers(ctx context.Context, j *queue.Run, h *conversati
 		in.PromptOthers = err != nil || persona.PromptOthers
 	}
 	groups, err := h.LoadedGroups(ctx)
-	in.ToolsOfOthers = err != nil || slices.ContainsFunc(groups, func(name string) bool {
-		group, known := t.cfg.Tools().Group(name)
-		return known && group.Source != toolgroups.SourceBuiltin
-	})
+	in.ToolsOfOthers = err != nil || toolgroups.NewSet(t.toolsFor(scope), groups).Round().HasOthers()
 	_, holds := in.HoldsOthers()
 	return holds
 }

@@ -308,7 +308,7 @@ func TestACardSaysWhatACallNames(t *testing.T) {
 		{"set_default_model", `{"provider_id":"` + provider.ID + `","model_id":"m"}`, "The provider: “Spare” (https://spare.test/v1)"},
 		{"set_config", `{"key":"log_level","value":"info"}`, ""},
 		{"set_config", `{"key":"default_model","value":"` + provider.ID + `/m"}`, "The provider: “Spare” (https://spare.test/v1)"},
-		{"set_config", `{"key":"default_agent","value":"` + agent.ID + `"}`, "The agent: “Cook” (telegram:7)"},
+		{"set_config", `{"key":"default_agent","value":"` + agent.ID + `"}`, "The agent: “Cook” (" + agent.ID + ", telegram:7)"},
 		{"set_config", `{"key":"default_model","value":"default"}`, ""},
 		{"set_config", `{"key":"default_model","value":"none"}`, ""},
 		{"manage_env_var", `{"action":"set","key":"default_model","value":"x/y"}`, ""},
