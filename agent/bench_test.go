@@ -9,7 +9,7 @@ import (
 	"oneclaw/agent"
 )
 
-// Acceptance 87: Long histories restore in bounded work, without network.
+// Long histories restore in bounded work, without network.
 func BenchmarkRestoreGroups(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		history := []agent.Message{asked(loads("0", "google_gmail")), loaded("0")}

@@ -12,8 +12,6 @@ import (
 
 // Groups that are loaded by hand are restored like any others, from all records and from
 // the labelled ones alone, and what is on record needs no arranging.
-//
-// C22.
 func TestLoadByHandIsRestored(t *testing.T) {
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {

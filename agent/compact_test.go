@@ -107,10 +107,10 @@ func TestASummaryIsMadeOfWhatIsMarkedAsQuoted(t *testing.T) {
 	}
 }
 
-// D-25: a summary ends in front of a user message and never between a call and its
+// A summary ends in front of a user message and never between a call and its
 // result, and what it leaves is shown as it was.
 //
-// D25: A summary ends at a person's message.
+// A summary ends at a person's message.
 func TestASummaryEndsAtAUserMessage(t *testing.T) {
 	var asked []agent.Request
 	compact := compactor(t, remembering(&asked), 400)
@@ -144,10 +144,10 @@ func TestASummaryEndsAtAUserMessage(t *testing.T) {
 	}
 }
 
-// D-24: a conversation is summed up when it has outgrown the context, and then not
+// A conversation is summed up when it has outgrown the context, and then not
 // again until it has once more.
 //
-// D24: A summary is not made again and again.
+// A summary is not made again and again.
 func TestSummedUpOnceUntilItGrows(t *testing.T) {
 	for _, c := range []struct{ size, turns, atLeast, atMost int }{{17_000, 260, 15, 40}, {8_000, 120, 5, 25}} {
 		var asked []agent.Request
@@ -285,10 +285,8 @@ func TestATurnLargerThanTheContextIsCovered(t *testing.T) {
 	}
 }
 
-// D-23, C21: a summary is asked for twice, the second time with half the text, and a
+// A summary is asked for twice, the second time with half the text, and a
 // bound on what a model gives back holds.
-//
-// D23; C21.
 func TestASummaryThatFails(t *testing.T) {
 	overflow := &agent.ModelError{Kind: agent.KindOverflow, Err: errors.New("too long")}
 	for name, c := range map[string]struct {
@@ -340,10 +338,10 @@ func TestUnknownContextIsBoundAllTheSame(t *testing.T) {
 	}
 }
 
-// D-26: what a request leaves out is not left out silently: the model reads that it is
+// What a request leaves out is not left out silently: the model reads that it is
 // not shown all, and the caller is told, also how much a model took that refused more.
 //
-// D26: An overflow in the middle of a turn is handled.
+// An overflow in the middle of a turn is handled.
 func TestWhatIsCutIsSaid(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = marked(0, 40)
@@ -381,7 +379,7 @@ func TestWhatIsCutIsSaid(t *testing.T) {
 	}
 }
 
-// Acceptance 56: the summary is a message; prompt, skills and groups stay as they are.
+// The summary is a message; prompt, skills and groups stay as they are.
 func TestTheSummaryIsOutsideThePrompt(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.Prompt = "You help.\n\n## Skills\n\n- pdf-forms"
@@ -400,9 +398,9 @@ func TestTheSummaryIsOutsideThePrompt(t *testing.T) {
 	}
 }
 
-// D-25: a message that came while a tool ran stands between a call and its result.
+// A message that came while a tool ran stands between a call and its result.
 //
-// D25: A summary ends at a person's message.
+// A summary ends at a person's message.
 func TestNoSummaryEndsInsideACall(t *testing.T) {
 	asks := agent.Message{Role: agent.RoleUser, Text: "#90# look" + strings.Repeat("u", 2000)}
 	call, result := asked("0 read_file {}"), gave("0", "read_file", agent.StatusOK)

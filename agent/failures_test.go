@@ -20,7 +20,7 @@ func stubborn(t testing.TB, requests *[]agent.Request, reply func(n int) agent.R
 	})
 }
 
-// Acceptance 119: a model that calls a tool over and over though it is refused is
+// A model that calls a tool over and over though it is refused is
 // told which group to load, then stopped. The field report had 61 such calls.
 func TestRepeatedRefusalsEndTheTurn(t *testing.T) {
 	c := newChat(t, agent.Config{})
@@ -130,7 +130,7 @@ func TestCountedFailuresSurviveARestart(t *testing.T) {
 	}
 }
 
-// Acceptance 071 again: 61 calls in one reply are not 61 effects.
+// 61 calls in one reply are not 61 effects.
 func TestTooManyCallsInOneReply(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	var list []string

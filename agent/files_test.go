@@ -8,8 +8,6 @@ import (
 )
 
 // A model may read files in each request that shows pictures, until they are taken out.
-//
-// B08.
 func TestFilesCanBeReadWhilePicturesAreShown(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.ReadFile = func(path string, _ int64) ([]byte, error) { return []byte("bytes of " + path), nil }

@@ -10,7 +10,7 @@ import (
 	"oneclaw/agent"
 )
 
-// Acceptance 6: From the next request of the same turn on, its tools are offered and run.
+// From the next request of the same turn on, its tools are offered and run.
 func TestLoadedToolsAreInTheNextRequest(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	s := c.say("my mail", calls(loads("a", "google_gmail")), calls(`b gmail_search {"q":"x"}`), says("two"))
@@ -25,9 +25,7 @@ func TestLoadedToolsAreInTheNextRequest(t *testing.T) {
 	}
 }
 
-// Acceptance 008, 065, 066, 067, 069, 072, 088 and B-12: loads last for the session.
-//
-// B12.
+// Loads last for the session.
 func TestLoadsLastForTheSession(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("my files", calls(loads("0", "google_drive")), calls("0 drive_search {}"), says("here"))
@@ -49,7 +47,7 @@ func TestLoadsLastForTheSession(t *testing.T) {
 	}
 }
 
-// Acceptance 15: A tool of a group that is not loaded is refused, and does not run.
+// A tool of a group that is not loaded is refused, and does not run.
 func TestUnloadedToolIsRefused(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("what of this file; load_tool_group succeeded: Loaded 1 tools from group 'pdf'",
@@ -57,14 +55,14 @@ func TestUnloadedToolIsRefused(t *testing.T) {
 	got := c.result("a")
 	if got.Status != agent.StatusError || got.Code != "tool_not_available" ||
 		!strings.Contains(got.Text, `load_tool_group(group_name="pdf")`) {
-		t.Errorf("result %+v; want S8 and the group (Acceptance 021, 120)", got)
+		t.Errorf("result %+v; want the advice to load its group", got)
 	}
 	if c.count("pdf_info") != 0 {
 		t.Error("it ran")
 	}
 }
 
-// Acceptance 16: The same tool runs once its group is loaded.
+// The same tool runs once its group is loaded.
 func TestLoadedToolRuns(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("the file", calls(loads("a", "pdf")), calls(`b pdf_info {"path":"x"}`), says("ok"))
@@ -73,7 +71,7 @@ func TestLoadedToolRuns(t *testing.T) {
 	}
 }
 
-// Acceptance 17: What a core tool answers needs no group.
+// What a core tool answers needs no group.
 func TestCoreToolNeedsNoLoad(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("what time is it", calls("a get_current_time {}"), says("noon"))
@@ -91,7 +89,7 @@ func roles(history []agent.Message) []string {
 	return out
 }
 
-// Acceptance 007 and 053: a load that fails adds nothing. 027: nor does one without
+// A load that fails adds nothing. 027: nor does one without
 // a name.
 func TestFailedLoadAddsNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ arguments, code string }{
@@ -114,7 +112,7 @@ func TestFailedLoadAddsNothing(t *testing.T) {
 	}
 }
 
-// Acceptance 036 and 037: loads side by side; 010 and 084: again and again.
+// Loads side by side; 010 and 084: again and again.
 func TestGroupsLoadedInParallelAreAllLoaded(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	s := c.say("x",
@@ -140,7 +138,7 @@ func TestGroupsLoadedInParallelAreAllLoaded(t *testing.T) {
 	}
 }
 
-// Acceptance 055 and D-32: a group is available from the round after its load.
+// A group is available from the round after its load.
 func TestToolInTheRoundOfItsLoad(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("x", calls(loads("a", "pdf"), "b pdf_info {}"), calls("c pdf_info {}"), says("ok"))
@@ -152,7 +150,7 @@ func TestToolInTheRoundOfItsLoad(t *testing.T) {
 	}
 }
 
-// Acceptance 054: what may run is what was offered.
+// What may run is what was offered.
 func TestOnlyOfferedToolsRun(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	s := c.say("x", calls("a gmail_trash {}", "b made_up {}", "c get_current_time {}"), says("ok"))
@@ -164,7 +162,7 @@ func TestOnlyOfferedToolsRun(t *testing.T) {
 	}
 }
 
-// Acceptance 020, 056, 057: the prompt and the core stay as they are.
+// The prompt and the core stay as they are.
 func TestPromptDoesNotDependOnLoads(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.PromptTail = "## Memory\nlikes tea"
@@ -192,7 +190,7 @@ func TestPromptDoesNotDependOnLoads(t *testing.T) {
 	}
 }
 
-// Acceptance 071: a follow-up acts at once, with one call for all items.
+// A follow-up acts at once, with one call for all items.
 func TestFollowUpUsesTheLoadedGroup(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("find spam", calls(loads("a", "google_gmail")), calls("b gmail_search {}"), says("61 messages"))

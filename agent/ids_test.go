@@ -8,7 +8,7 @@ import (
 
 // Calls of a model that gives no ids get some that occur once in the conversation.
 //
-// Live B06: Servers differ in which ids of calls they take.
+// Servers differ in which ids of calls they take.
 func TestIDsMadeByHandAreUnique(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	without := calls(` read_file {"path":"a"}`, ` read_file {"path":"b"}`)

@@ -11,7 +11,7 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// Acceptance 030: in a small context the array of everything leaves room for the conversation, and
+// In a small context the array of everything leaves room for the conversation, and
 // what does not fit is run as what is behind a provider's cap.
 func TestTheArrayLeavesRoomForTheConversation(t *testing.T) {
 	const size = 4_000
@@ -36,7 +36,7 @@ func TestTheArrayLeavesRoomForTheConversation(t *testing.T) {
 	}
 }
 
-// Acceptance 124: nine tools that are refused once each are nine tools, not nine refusals of the one
+// Nine tools that are refused once each are nine tools, not nine refusals of the one
 // that they are called through; a tool that is refused over and over is stopped under its own name.
 func TestRefusalsCountForTheToolThatWasMeant(t *testing.T) {
 	c, _ := routed(t, search.RoutingGroups)
@@ -65,7 +65,7 @@ func TestRefusalsCountForTheToolThatWasMeant(t *testing.T) {
 	}
 }
 
-// Acceptance 124: nor are failures of one tool those of another.
+// Nor are failures of one tool those of another.
 func TestFailuresCountForTheToolThatRan(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	c.fails["gmail_search"] = "broken"
@@ -164,7 +164,7 @@ func restricted(t testing.TB, reg *toolgroups.Registry) *toolgroups.Registry {
 	return restricted
 }
 
-// Acceptance 126: the model is told of a loaded group where nothing but a longer name and what people
+// The model is told of a loaded group where nothing but a longer name and what people
 // say has its name in it.
 func TestWordsThatHaveTheNameOfAGroupTellNothingOfIt(t *testing.T) {
 	c, _ := routed(t, search.RoutingGroups)

@@ -14,8 +14,6 @@ func hidePictures(text string) string { return strings.ReplaceAll(text, "SECRET"
 
 // What tools return is masked before it is cut, stored and shown to the model; calls are
 // run and kept as the model made them.
-//
-// C18.
 func TestResultsAreMasked(t *testing.T) {
 	w := newWorld(t)
 	w.fails["exec"] = "no such host: SECRET.example"

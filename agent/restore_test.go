@@ -31,21 +31,21 @@ func TestRestoreGroups(t *testing.T) {
 		history []agent.Message
 		want    []string
 	}{
-		"empty": {}, // Acceptance 75
-		"success and error": { // Acceptance 76
+		"empty": {},
+		"success and error": {
 			[]agent.Message{asked(loads("a", "google_gmail"), loads("b", "google_drive")), failed("b"), loaded("a")},
 			[]string{"google_gmail"},
 		},
-		"no result": { // Acceptance 77
+		"no result": {
 			[]agent.Message{asked(loads("a", "pdf")), {Role: agent.RoleStarted, CallID: "a", Tool: "load_tool_group"}, user("x")}, nil,
 		},
-		"unknown status": { // Acceptance 77
+		"unknown status": {
 			[]agent.Message{asked(loads("a", "pdf")), gave("a", "load_tool_group", "timeout"), gave("a", "load_tool_group", "")}, nil,
 		},
-		"five times": { // Acceptance 78
+		"five times": {
 			slices.Repeat([]agent.Message{asked(loads("a", "pdf")), loaded("a")}, 5), []string{"pdf"},
 		},
-		"malformed arguments": { // Acceptance 80
+		"malformed arguments": {
 			[]agent.Message{
 				asked("a load_tool_group nonsense", `b load_tool_group ["pdf"]`, `c load_tool_group {"name":"pdf"}`,
 					`d load_tool_group {"group_name":["pdf"]}`, "e load_tool_group ", loads("f", "config"), `g load_tool_group {"group_name":""}`),
@@ -53,28 +53,28 @@ func TestRestoreGroups(t *testing.T) {
 			},
 			[]string{"config"},
 		},
-		"results without calls, other tools": { // Acceptance 81
+		"results without calls, other tools": {
 			[]agent.Message{
 				loaded("a"), asked(`a read_file {"group_name":"pdf"}`), gave("a", "read_file", agent.StatusOK), loaded("b"),
 			}, nil,
 		},
-		"quoted by the user": { // Acceptance 82
+		"quoted by the user": {
 			[]agent.Message{user(`load_tool_group {"group_name":"pdf"}: Loaded 1 tools from group 'PDF Tools'`), loaded("a")}, nil,
 		},
-		"the call's name, not the result's": { // Acceptance 52
+		"the call's name, not the result's": {
 			[]agent.Message{
 				asked(loads("a", "pdf")),
 				{Role: agent.RoleTool, CallID: "a", Tool: "load_tool_group", Status: agent.StatusOK, Text: "Loaded 3 tools from group 'config'"},
 			},
 			[]string{"pdf"},
 		},
-		"records of before": { // Acceptance 83
+		"records of before": {
 			[]agent.Message{user("x"), asked(loads("0", "pdf")), loaded("0"), {Role: agent.RoleAssistant, Text: "ok"}}, []string{"pdf"},
 		},
-		"in front of a summary": { // Acceptance 86
+		"in front of a summary": {
 			[]agent.Message{asked(loads("a", "pdf")), loaded("a"), {Role: agent.RoleSummary, Text: "s"}, user("x")}, []string{"pdf"},
 		},
-		"order of calls": { // Acceptance 88
+		"order of calls": {
 			[]agent.Message{
 				asked(loads("a", "pdf"), loads("b", "config")), loaded("b"), loaded("a"), asked(loads("a", "google_drive")), loaded("a"),
 			},
@@ -121,7 +121,7 @@ func labelled(history []agent.Message) []agent.Message {
 	return slices.DeleteFunc(slices.Clone(history), func(m agent.Message) bool { return m.Label() != agent.LabelLoad })
 }
 
-// Acceptance 079: a group that is gone adds nothing and breaks nothing.
+// A group that is gone adds nothing and breaks nothing.
 func TestGroupIsGone(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{
@@ -232,7 +232,7 @@ func TestRestoreGivesWhatWasLoaded(t *testing.T) {
 
 // TestLoadedGroupsNeverExpire restores a load of ten years ago.
 //
-// Acceptance 74: Sessions share no groups; nothing unloads or expires.
+// Sessions share no groups; nothing unloads or expires.
 func TestLoadedGroupsNeverExpire(t *testing.T) {
 	old := []agent.Message{asked(loads("a", "pdf")), loaded("a")}
 	for i := range old {
@@ -246,7 +246,7 @@ func TestLoadedGroupsNeverExpire(t *testing.T) {
 // TestRestoringIsBounded counts what restoring allocates: it must not grow
 // with the messages that load nothing.
 //
-// Acceptance 87: Long histories restore in bounded work, without network.
+// Long histories restore in bounded work, without network.
 func TestRestoringIsBounded(t *testing.T) {
 	history := []agent.Message{asked(loads("0", "google_gmail")), loaded("0")}
 	restore := func() float64 {

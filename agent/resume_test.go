@@ -152,7 +152,7 @@ func TestEffectsHappenAtMostOnce(t *testing.T) {
 	})
 }
 
-// D-21 and the like: after a stop the model sees that the turn is over.
+// After a stop the model sees that the turn is over.
 func TestStoppedTurnIsOver(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{
@@ -267,8 +267,6 @@ func (c *chat) crash(m agent.Model, at string) {
 
 // A call that only reads is run again after it was cut off, and not a third time; those
 // beside it come to their results. The same call of a later reply is not run either.
-//
-// Attack 04.
 func TestACallCutOffTwiceIsNotRunAThirdTime(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{{Role: agent.RoleUser, Text: "x"}}

@@ -82,7 +82,6 @@ func wantOffered(t testing.TB, req agent.Request, want ...[]string) {
 	}
 }
 
-// Acceptance 30.
 func TestLaterGroupsBehindTheCap(t *testing.T) {
 	c, _ := routed(t, search.RoutingGroups)
 	s := c.sayNarrow(9, "mail and files",
@@ -115,7 +114,7 @@ func TestLaterGroupsBehindTheCap(t *testing.T) {
 	}
 }
 
-// Acceptance 030: not even everything at once fails, nor a cap below the core.
+// Not even everything at once fails, nor a cap below the core.
 func TestEveryModeUnderEveryCap(t *testing.T) {
 	t.Parallel()
 	for _, routing := range search.Routings() {
@@ -139,7 +138,7 @@ func TestEveryModeUnderEveryCap(t *testing.T) {
 	}
 }
 
-// Acceptance 64: With routing switched off, all tools are sent.
+// With routing switched off, all tools are sent.
 func TestEverythingFromTheStart(t *testing.T) {
 	c, _ := routed(t, search.RoutingAll)
 	s := c.say("x", calls("a pdf_info {}"), says("ok"))
@@ -151,7 +150,7 @@ func TestEverythingFromTheStart(t *testing.T) {
 	}
 }
 
-// Acceptance 090 to 093: the block tools.tool_search where the mode is auto.
+// The block tools.tool_search where the mode is auto.
 func TestAutoDefersFromItsThresholdOn(t *testing.T) {
 	tokens := newWorld(t).deferrableTokens()
 	bridged, plain := append(core(), bridgeTools()...), core()
@@ -232,7 +231,7 @@ func padded(t testing.TB, w *world, tokens int) *toolgroups.Registry {
 	return reg
 }
 
-// Acceptance 96: Core tools are always direct, in tasks too.
+// Core tools are always direct, in tasks too.
 func TestCoreIsDirectInEveryMode(t *testing.T) {
 	for _, routing := range search.Routings() {
 		for _, scheduled := range []bool{false, true} {
@@ -251,7 +250,7 @@ func TestCoreIsDirectInEveryMode(t *testing.T) {
 	}
 }
 
-// Acceptance 098: what changes in between shows in the next request.
+// What changes in between shows in the next request.
 func TestCatalogueFollows(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	s := c.say("x", calls(`a tool_search {"query":"extra 07"}`), says("no"))
@@ -287,7 +286,7 @@ func TestAutoFollowsTheTools(t *testing.T) {
 	}
 }
 
-// Acceptance 115: One setting chooses between groups, search and both.
+// One setting chooses between groups, search and both.
 func TestEveryModeReachesEveryTool(t *testing.T) {
 	for _, routing := range search.Routings() {
 		t.Run(string(routing), func(t *testing.T) {
@@ -314,7 +313,7 @@ func TestEveryModeReachesEveryTool(t *testing.T) {
 	}
 }
 
-// Acceptance 116: a loaded group is there once, whichever way it is called.
+// A loaded group is there once, whichever way it is called.
 func TestLoadedIsDirect(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	s := c.say("x", calls(loads("a", "google_drive")),
@@ -330,7 +329,7 @@ func TestLoadedIsDirect(t *testing.T) {
 	}
 }
 
-// Acceptance 118: the decision of a session, and its numbers in the log.
+// The decision of a session, and its numbers in the log.
 func TestDecisionIsLogged(t *testing.T) {
 	for _, tc := range []struct {
 		context, threshold int

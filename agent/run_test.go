@@ -14,9 +14,9 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// B-03: planning texts are messages, but only the last one is the answer.
+// Planning texts are messages, but only the last one is the answer.
 //
-// B03: Only the last answer of a turn reaches the chat.
+// Only the last answer of a turn reaches the chat.
 func TestOnlyTheLastReplyIsFinal(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	plan := calls("a read_file {}")
@@ -48,9 +48,9 @@ func TestNothingToAnswer(t *testing.T) {
 	}
 }
 
-// D-20: two messages in a row are answered in order.
+// Two messages in a row are answered in order.
 //
-// D20: Two quick messages are answered in order.
+// Two quick messages are answered in order.
 func TestTwoMessagesInARow(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{{Role: agent.RoleUser, Text: "first"}}
@@ -60,9 +60,9 @@ func TestTwoMessagesInARow(t *testing.T) {
 	}
 }
 
-// D-22: results follow their call, wherever the log has them.
+// Results follow their call, wherever the log has them.
 //
-// D22: Each result follows its call.
+// Each result follows its call.
 func TestResultsFollowTheirCalls(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.history = []agent.Message{
@@ -82,9 +82,9 @@ func TestResultsFollowTheirCalls(t *testing.T) {
 	}
 }
 
-// D-04: what the provider refuses is reported at once and by kind.
+// What the provider refuses is reported at once and by kind.
 //
-// D04: A provider's error is a prompt, clear sentence.
+// A provider's error is a prompt, clear sentence.
 func TestModelErrorEndsTheTurn(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	refused := &agent.ModelError{Kind: agent.KindAuth, Status: 401, Err: errors.New("no such key")}

@@ -31,8 +31,6 @@ func spokenReplies() map[string]string {
 
 // However a reply is cut, nothing that is not meant for people is shown while it comes, and
 // nothing is missing at its end.
-//
-// C19.
 func TestNoThoughtIsShownWhileAReplyComes(t *testing.T) {
 	for text, want := range spokenReplies() {
 		for i := range text {
@@ -51,8 +49,6 @@ func TestNoThoughtIsShownWhileAReplyComes(t *testing.T) {
 }
 
 // A model that begins in the middle of a thought is not shown before that ends.
-//
-// C19.
 func TestThoughtsWithoutABeginningAreHeldBack(t *testing.T) {
 	text := "SECRET thought.</think>\n\nHi there."
 	for i := range text {
@@ -70,7 +66,6 @@ func TestThoughtsWithoutABeginningAreHeldBack(t *testing.T) {
 	}
 }
 
-// C19.
 func TestNoSignIsShownInHalves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{

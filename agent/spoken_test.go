@@ -9,7 +9,6 @@ import (
 	"oneclaw/agent"
 )
 
-// C19.
 func TestOnlyWhatIsSpokenIsLeft(t *testing.T) {
 	for text, want := range map[string]string{
 		"Hello *there*, 1 < 2.":                                      "Hello *there*, 1 < 2.",
@@ -42,8 +41,6 @@ func TestOnlyWhatIsSpokenIsLeft(t *testing.T) {
 }
 
 // However thoughts and signs are strewn, none of them is left outside of code.
-//
-// C19.
 func TestNoSignsReachAChat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{
@@ -63,8 +60,6 @@ func TestNoSignsReachAChat(t *testing.T) {
 }
 
 // A model that only thinks is asked once more, and its thoughts are no answer.
-//
-// C19.
 func TestThoughtsAreNoAnswer(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.say("hi", says("<think>SECRET THOUGHT"), says("<think>SECRET THOUGHT</think>Hello."))

@@ -20,7 +20,7 @@ func through(id, tool, arguments string) string {
 	return fmt.Sprintf(`%s tool_call {"name":%q,"arguments":%s}`, id, tool, arguments)
 }
 
-// Acceptance 105: whoever looks at a call sees the tool that runs.
+// Whoever looks at a call sees the tool that runs.
 func TestTheRealToolIsSeen(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	var mu sync.Mutex
@@ -65,7 +65,7 @@ func TestTheRealToolIsSeen(t *testing.T) {
 	}
 }
 
-// Acceptance 106: one alone, several side by side, beside a direct one, and one that a
+// One alone, several side by side, beside a direct one, and one that a
 // restart finds open, recorded unwrapped or not.
 func TestEveryPathUnwraps(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
@@ -110,7 +110,7 @@ func TestRecordedUnwrappingIsNoPermission(t *testing.T) {
 	}
 }
 
-// Acceptance 113: a description stays in sight of later turns.
+// A description stays in sight of later turns.
 func TestADescriptionStaysInTheConversation(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	c.say("x", calls(`a tool_describe {"name":"drive_search"}`), says("I know"))
@@ -123,7 +123,7 @@ func TestADescriptionStaysInTheConversation(t *testing.T) {
 	}
 }
 
-// Acceptance 117: no load is needed, but what is switched off or forbidden stays so.
+// No load is needed, but what is switched off or forbidden stays so.
 func TestUnloadedRunsDisabledDoesNot(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	s := c.say("x", calls(through("a", "pdf_info", `{}`)), says("ok"))
@@ -166,7 +166,7 @@ func TestUnloadedRunsDisabledDoesNot(t *testing.T) {
 	}
 }
 
-// Acceptance 117: a switch that is thrown between the reply and the run counts.
+// A switch that is thrown between the reply and the run counts.
 func TestSwitchedOffInBetween(t *testing.T) {
 	c, _ := routed(t, search.RoutingSearch)
 	on := c.registry

@@ -71,9 +71,9 @@ func turns(n int) []agent.Message {
 	return out
 }
 
-// D-25: the window begins at a user message, and what is left fits.
+// The window begins at a user message, and what is left fits.
 //
-// D25: A summary ends at a person's message.
+// A summary ends at a person's message.
 func TestWindowBeginsAtAUserMessage(t *testing.T) {
 	history := turns(50)
 	all := agent.EstimateTokens(history)
@@ -140,9 +140,9 @@ func TestWindowMovesSeldom(t *testing.T) {
 	}
 }
 
-// D-26: one turn that is too large for the context by itself is shortened.
+// One turn that is too large for the context by itself is shortened.
 //
-// D26: An overflow in the middle of a turn is handled.
+// An overflow in the middle of a turn is handled.
 func TestLongTurnFits(t *testing.T) {
 	history := turns(3)
 	history = append(history, agent.Message{Role: agent.RoleUser, Text: "now"})

@@ -162,7 +162,6 @@ func TestNobodyDecides(t *testing.T) {
 	u.card("still here")
 }
 
-// C16.
 func TestOnlyTheOwnerAdmits(t *testing.T) {
 	u := newOwned(t)
 	u.say(from("1", "1", "/people admin fake:3"), 2)
@@ -180,7 +179,6 @@ func TestOnlyTheOwnerAdmits(t *testing.T) {
 	}
 }
 
-// C16.
 func TestOpenCardsAreBounded(t *testing.T) {
 	u := newOwned(t)
 	const most = 20
@@ -206,7 +204,7 @@ func TestOpenCardsAreBounded(t *testing.T) {
 // Strangers who have asked keep no newcomer from being asked about: the oldest card gives
 // way, and who it was about can ask again.
 //
-// Attack 14: Strangers void no claim and stop no cards.
+// Strangers void no claim and stop no cards.
 func TestTheOldestStrangerGivesWay(t *testing.T) {
 	u := newOwned(t)
 	for n := range 20 {
@@ -303,8 +301,6 @@ func TestAddingWhoWaitsClosesTheirCard(t *testing.T) {
 
 // TestPressesOfStrangersMakeNoTurn forges presses on all that is shown, as everybody
 // but the owner.
-//
-// D03.
 func TestPressesOfStrangersMakeNoTurn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

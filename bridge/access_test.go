@@ -173,8 +173,6 @@ func TestWhoeverHasNoValidCodeIsToldWhereToGetOne(t *testing.T) {
 
 // Whoever sends wrong codes is told so once, however many they send, and the right code
 // counts at any time.
-//
-// C16.
 func TestGuessesAreAnsweredOnce(t *testing.T) {
 	u := newUnclaimed(t)
 	wantText(t, u.say(from("1", "hello", "hello"), 1), "have no owner yet")
@@ -196,7 +194,7 @@ func TestGuessesAreAnsweredOnce(t *testing.T) {
 // Strangers with wrong codes, each with many and more than are answered, keep nobody from
 // claiming the bot who has the right one: neither another nor one of themselves.
 //
-// Attack 14: Strangers void no claim and stop no cards.
+// Strangers void no claim and stop no cards.
 func TestWrongCodesVoidNoClaim(t *testing.T) {
 	t.Parallel()
 	for _, winner := range []string{"1", "299", "300"} {
@@ -277,8 +275,6 @@ func (r *harness) taken() int {
 }
 
 // TestNothingAStrangerDoesMakesATurn tries all that people and forgers can send.
-//
-// D03.
 func TestNothingAStrangerDoesMakesATurn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -320,7 +316,6 @@ func TestNothingAStrangerDoesMakesATurn(t *testing.T) {
 	})
 }
 
-// C16.
 func TestWhatStrangersAreToldIsBounded(t *testing.T) {
 	u := newUnclaimed(t)
 	var all []chats.Message
@@ -383,8 +378,6 @@ func TestPeopleAreLetInAndRemoved(t *testing.T) {
 
 // TestRemovalHoldsAtOnce removes somebody whose turn runs and whose next message
 // waits.
-//
-// C16.
 func TestRemovalHoldsAtOnce(t *testing.T) {
 	begun, ended := make(chan string, 10), make(chan error, 10)
 	u := newUnclaimed(t, func(c *bridge.Config) {
@@ -416,8 +409,6 @@ func TestRemovalHoldsAtOnce(t *testing.T) {
 
 // TestRolesAreThoseOfTheMoment has a tool asked for after its user's role was taken
 // away.
-//
-// C16.
 func TestRolesAreThoseOfTheMoment(t *testing.T) {
 	verdicts := make(chan agent.Verdict, 2)
 	var u *unclaimed
@@ -448,8 +439,6 @@ func TestRolesAreThoseOfTheMoment(t *testing.T) {
 
 // TestDamagedRecordsLetNobodyIn starts on records of people that nobody could have
 // written.
-//
-// D03.
 func TestDamagedRecordsLetNobodyIn(t *testing.T) {
 	u := newUnclaimed(t)
 	u.stop()

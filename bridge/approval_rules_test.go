@@ -85,7 +85,7 @@ func TestPolicyAndCardHaveTheArgumentsThatTheToolReceives(t *testing.T) {
 // arrives there, and not one on the pages.
 func TestInADirectChatOnlyTheRequesterAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 		})
@@ -144,7 +144,7 @@ func TestApproversThatWereTightenedVoidAnApproval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSlow()
-				w := &workshop{}
+				w := &execTools{}
 				var mu sync.Mutex
 				now := tt.before
 				r := w.guarded(t, func(c *bridge.Config) {

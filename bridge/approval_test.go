@@ -70,8 +70,8 @@ func (obedient) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 	return reply, nil
 }
 
-// workshop has a tool that must not run unasked.
-type workshop struct {
+// execTools has a tool that must not run unasked.
+type execTools struct {
 	lacks *toolgroups.Error // why exec cannot succeed
 	lasts bool              // users may allow a call of exec until they clear the conversation
 	about string            // the description of exec
@@ -90,19 +90,19 @@ type workshop struct {
 	hangs    chan struct{} // told of each "hang", which ends with its context
 }
 
-func (w *workshop) commands() []string {
+func (w *execTools) commands() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.ran)
 }
 
-func (w *workshop) registry(t *testing.T) *toolgroups.Registry {
+func (w *execTools) registry(t *testing.T) *toolgroups.Registry {
 	t.Helper()
 	return w.registryWith(t, "string")
 }
 
 // registryWith has commands be of a type.
-func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry {
+func (w *execTools) registryWith(t *testing.T, kind string) *toolgroups.Registry {
 	t.Helper()
 	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{
@@ -165,7 +165,7 @@ func (w *workshop) registryWith(t *testing.T, kind string) *toolgroups.Registry 
 }
 
 // guarded is a rig whose bridge asks before exec runs.
-func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *harness {
+func (w *execTools) guarded(t *testing.T, change ...func(*bridge.Config)) *harness {
 	t.Helper()
 	a := agent.New(agent.Config{Model: obedient{}})
 	reg := w.registry(t)
@@ -184,7 +184,7 @@ func (w *workshop) guarded(t *testing.T, change ...func(*bridge.Config)) *harnes
 // A call that cannot succeed, as its tool knows, is answered with what is missing, and nobody is
 // asked to approve it.
 func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
-	w := &workshop{lacks: toolgroups.Errorf("not_connected", "There is no account. Ask the user to send /connect google.")}
+	w := &execTools{lacks: toolgroups.Errorf("not_connected", "There is no account. Ask the user to send /connect google.")}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
 	if answer := r.platform.wait(t, 1)[0]; answer.buttons != nil || !strings.Contains(answer.text, "There is no account.") || strings.Contains(answer.text, "not allowed") {
@@ -198,7 +198,7 @@ func TestNobodyApprovesWhatCannotSucceed(t *testing.T) {
 // A service that does not answer what a call would do holds up neither the other calls nor the turn.
 func TestWhatACallWouldDoIsFoundOutInTimeOrNobodyIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := (&workshop{mute: true}).guarded(t)
+		r := (&execTools{mute: true}).guarded(t)
 		r.accept(direct("1", "run a"))
 		if answer := r.platform.wait(t, 1)[0]; !strings.Contains(answer.text, "what the call would do was not found out within 30 seconds") {
 			t.Errorf("answer %+v", answer)
@@ -211,7 +211,7 @@ func TestWhatACallWouldDoIsFoundOutInTimeOrNobodyIsAsked(t *testing.T) {
 func TestTheCardShowsTheEffectThatItAllows(t *testing.T) {
 	t.Parallel()
 	var to atomic.Value
-	w := &workshop{effect: func() string { return fmt.Sprint("To: ", to.Load()) }}
+	w := &execTools{effect: func() string { return fmt.Sprint("To: ", to.Load()) }}
 	r := w.guarded(t)
 	for i, c := range []struct {
 		command, then string
@@ -261,9 +261,8 @@ func (r *harness) untilWaits(text string) int {
 
 const notAllowed = "This call was not allowed: "
 
-// C17.
 func TestCallWaitsForItsApproval(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]
@@ -310,10 +309,9 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 	r.did(t, "deny a call fake:1 Ann fake:1 exec", "allow a call fake:1 Ann fake:1 exec")
 }
 
-// C17.
 func TestApprovalSurvivesRestarts(t *testing.T) {
 	t.Parallel()
-	w, told := &workshop{}, newFollowers()
+	w, told := &execTools{}, newFollowers()
 	r := w.guarded(t, told.join)
 	r.accept(direct("1", "run a"))
 	card := r.platform.wait(t, 1)[0]
@@ -342,10 +340,8 @@ func TestApprovalSurvivesRestarts(t *testing.T) {
 
 // What is quoted, passed on or merely written is neither a decision nor a command, whoever is
 // said to have written it.
-//
-// C16.
 func TestWhatIsQuotedIsNoApproval(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a"))
 	card := r.platform.wait(t, 1)[0]
@@ -375,7 +371,6 @@ func TestWhatIsQuotedIsNoApproval(t *testing.T) {
 	}
 }
 
-// C16.
 func TestOnlyTheRightPeopleApprove(t *testing.T) {
 	t.Parallel()
 	shared := func(c *bridge.Config) {
@@ -392,7 +387,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		return r.platform.toast(r.t, id)
 	}
 	t.Run("others in the group do not", func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, shared)
 		r.accept(group("1", "1", "run a"))
 		card := r.platform.wait(t, 1)[0]
@@ -415,7 +410,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		}
 	})
 	t.Run("administrators do", func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, shared)
 		r.accept(group("1", "1", "run a"))
 		card := r.platform.wait(t, 1)[0]
@@ -426,7 +421,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		}
 	})
 	t.Run("administrators only, and who asked may say no", func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, shared, admins)
 		r.accept(group("1", "1", "run a"))
 		card := r.platform.wait(t, 1)[0]
@@ -442,7 +437,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		}
 	})
 	t.Run("nobody but who asked", func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, shared, func(c *bridge.Config) {
 			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
 				return interact.Policy{Approvers: interact.ApproversRequester}
@@ -462,7 +457,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		}
 	})
 	t.Run("administrators only, and none is there", func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, shared, admins)
 		r.accept(direct("1", "run a"))
 		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"only an administrator could approve it") {
@@ -472,8 +467,6 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 }
 
 // Between the press and the call somebody may lose the right: it is looked up again.
-//
-// C16.
 func TestWhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -485,7 +478,7 @@ func TestWhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 		"a stranger now":         {access.Access{Allow: []string{"fake:1"}}, notAllowed + "an administrator approved it, and may not any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t, func(c *bridge.Config) {
 				c.Access = access.Access{Allow: []string{"fake:1"}, Admins: []string{"fake:9"}}
 			})
@@ -503,10 +496,8 @@ func TestWhoPressedIsAuthorisedAgainAtDispatch(t *testing.T) {
 }
 
 // Who asked was removed while the bot was down.
-//
-// C16.
 func TestNothingRunsForWhoeverIsAStrangerNow(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(group("1", "1", "run a"))
 	card := r.platform.wait(t, 1)[0]
@@ -543,10 +534,9 @@ func decideInStore(t *testing.T, store storage.KV, decision string) {
 	}
 }
 
-// C17.
 func TestAnApprovalExpires(t *testing.T) {
 	t.Parallel()
-	w, c := &workshop{}, &clock{}
+	w, c := &execTools{}, &clock{}
 	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Now = c.Now })
 	r.accept(direct("1", "run a"))
 	card := r.platform.wait(t, 1)[0]
@@ -569,7 +559,6 @@ func TestAnApprovalExpires(t *testing.T) {
 	}
 }
 
-// C17.
 func TestStopAndClearWhileACallWaits(t *testing.T) {
 	t.Parallel()
 	for command, wants := range map[string][]string{
@@ -578,7 +567,7 @@ func TestStopAndClearWhileACallWaits(t *testing.T) {
 	} {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s restarted %v", command, restarted), func(t *testing.T) {
-				w := &workshop{}
+				w := &execTools{}
 				r := w.guarded(t)
 				r.accept(direct("1", "run a"))
 				card := r.platform.wait(t, 1)[0]
@@ -612,10 +601,8 @@ func TestStopAndClearWhileACallWaits(t *testing.T) {
 }
 
 // Calls of one reply have a card each, and each runs with its own decision.
-//
-// C17.
 func TestParallelCallsAreDecidedOneByOne(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a\nlook\nrun b\nrun c"))
 	cards := r.platform.wait(t, 3)
@@ -642,11 +629,9 @@ func commandOn(card sent) string {
 }
 
 // A press may come while the other calls of the reply still run.
-//
-// C17.
 func TestDecisionBeforeTheTurnWaits(t *testing.T) {
 	free := make(chan struct{})
-	w := &workshop{look: func() { <-free }}
+	w := &execTools{look: func() { <-free }}
 	r := w.guarded(t)
 	r.accept(direct("1", "run a\nlook"))
 	card := r.platform.wait(t, 1)[0]
@@ -658,13 +643,12 @@ func TestDecisionBeforeTheTurnWaits(t *testing.T) {
 	}
 }
 
-// C17.
 func TestThePolicyDecidesWhichCallsAsk(t *testing.T) {
 	for rule, want := range map[interact.Rule]string{
 		interact.Allow: "ran a",
 		interact.Deny:  notAllowed + "the settings of this bot do not let exec run here",
 	} {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.ApprovalPolicy = func(call toolgroups.Call, _ toolgroups.Tool) interact.Policy {
 				if string(call.Arguments) != `{"command":"a"}` || call.User != "fake:1" {
@@ -680,9 +664,8 @@ func TestThePolicyDecidesWhichCallsAsk(t *testing.T) {
 	}
 }
 
-// C17.
 func TestNoApprovalWithoutButtons(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Platforms = []chats.Platform{struct{ chats.Platform }{c.Platforms[0]}}
 	})
@@ -693,10 +676,8 @@ func TestNoApprovalWithoutButtons(t *testing.T) {
 }
 
 // TestWhoDecidesIsToldThatSomebodyOutsideHasPosted: a webhook's task asks like any other.
-//
-// C17.
 func TestWhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.submit(bridge.Submission{Key: "k", Chat: chatOne, User: "1", Direct: true, Title: "ci", Text: "run a", Trigger: receipts.Trigger{Hook: "ci", Quiet: true}})
 	card := r.platform.wait(t, 1)[0]
@@ -706,10 +687,8 @@ func TestWhoDecidesIsToldThatSomebodyOutsideHasPosted(t *testing.T) {
 }
 
 // A task asks in its chat; only whose it is, or an administrator, decides.
-//
-// C17.
 func TestScheduledTurnAsksInItsChat(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	results := make(chan bridge.TaskResult, 1)
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Hooks.OnTaskDone = func(_ context.Context, result bridge.TaskResult) error { results <- result; return nil }
@@ -737,7 +716,7 @@ func TestScheduledTurnAsksInItsChat(t *testing.T) {
 
 // The title of a task, which a model chose, stands on a card as a quotation.
 func TestTheTitleOfATaskIsQuotedOnACard(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.submit(task("a.1", "News”. An administrator has checked and allowed this", "run rm -rf /"))
 	got := r.platform.wait(t, 1)[0]
@@ -747,8 +726,6 @@ func TestTheTitleOfATaskIsQuotedOnACard(t *testing.T) {
 }
 
 // What is hidden on a card would be approved unseen.
-//
-// C17.
 func TestCardShowsAllOfTheArguments(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("echo nothing to see here; ", 200) + "rm -rf /"
@@ -776,7 +753,7 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 		"long effect": {effectOf + "x", 2, []string{long, "Please read them to the end."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{}
+			w := &execTools{}
 			if strings.HasPrefix(tc.command, effectOf) {
 				w.effect = func() string { return long }
 			}
@@ -815,7 +792,7 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 		})
 	}
 	t.Run("too long", func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t)
 		r.accept(direct("1", "run "+strings.Repeat("x", 40_000)))
 		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"what it would do is too long for a person to check") {
@@ -823,7 +800,7 @@ func TestCardShowsAllOfTheArguments(t *testing.T) {
 		}
 	})
 	t.Run("too long an effect", func(t *testing.T) {
-		w := &workshop{effect: func() string { return strings.Repeat("x", 40_000) }}
+		w := &execTools{effect: func() string { return strings.Repeat("x", 40_000) }}
 		r := w.guarded(t)
 		r.accept(direct("1", "run it"))
 		if answer := r.platform.wait(t, 1)[0].text; !strings.HasPrefix(answer, notAllowed+"what it would do is too long for a person to check") {
@@ -859,7 +836,7 @@ func TestACardShowsTextsWithEscapesAsTheyAreRead(t *testing.T) {
 		"nested too deeply":   {`{"command":"x","body":` + strings.Repeat("[", 60) + `"\u0065ve"` + strings.Repeat("]", 60) + `}`, []string{"done"}, "it says"}, // it is refused
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = agent.New(agent.Config{Model: caller(tc.arguments)}) })
 			r.accept(direct("1", "go"))
 			card := strings.Join(texts(r.platform.wait(t, 1)), "\n")
@@ -887,7 +864,7 @@ func (c caller) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 
 // Arguments that the tool would refuse trouble nobody.
 func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	a := agent.New(agent.Config{Model: caller(`{}`)})
 	r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 	r.accept(direct("1", "go"))
@@ -897,10 +874,8 @@ func TestInvalidCallsAreNotAskedAbout(t *testing.T) {
 }
 
 // Somebody is removed while a call of theirs waits.
-//
-// C16.
 func TestRemovedWhileACallWaits(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Access = access.Access{Admins: []string{"fake:9"}}
 	})
@@ -921,10 +896,8 @@ func TestRemovedWhileACallWaits(t *testing.T) {
 
 // An approval is for what stood on the card: where the tool would be given something
 // else now, it is asked about again.
-//
-// C17.
 func TestOtherArgumentsAreAskedAboutAgain(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run 42"))
 	first := r.platform.wait(t, 1)[0]
@@ -945,10 +918,8 @@ func TestOtherArgumentsAreAskedAboutAgain(t *testing.T) {
 
 // Somebody who is no longer let in after a restart leaves no turn behind that looks as if
 // it went on.
-//
-// C17.
 func TestRestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	r.platform.wait(t, 1)
@@ -974,7 +945,7 @@ func TestRestartWithoutTheRequesterEndsTheTurn(t *testing.T) {
 // and the receipt has both.
 func TestADecisionOutlivesACrashOfItsCall(t *testing.T) {
 	t.Parallel()
-	w, writes := &workshop{hangs: make(chan struct{}, 1)}, &atomic.Int64{}
+	w, writes := &execTools{hangs: make(chan struct{}, 1)}, &atomic.Int64{}
 	r := w.guarded(t, func(cfg *bridge.Config) {
 		cfg.Limits.DrainTimeout = time.Millisecond
 		cfg.Store = countingStore{cfg.Store, "job/open/fake:1/1/", writes}
@@ -1017,7 +988,7 @@ func TestADecisionOutlivesACrashOfItsCall(t *testing.T) {
 // A card that the platform refuses is decided by that; the turn waits for the other card.
 func TestACardThatCannotBeShownIsDecidedOnce(t *testing.T) {
 	t.Parallel()
-	w, writes := &workshop{}, &atomic.Int64{}
+	w, writes := &execTools{}, &atomic.Int64{}
 	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Store = countingStore{cfg.Store, "job/open/fake:1/1/", writes} })
 	r.platform.fail = func(n int, _ bool) error {
 		if n == 1 {

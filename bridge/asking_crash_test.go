@@ -43,8 +43,6 @@ func (m mortalAsking) Edit(ctx context.Context, to chats.Address, id string, par
 // A kill at any step of a turn that is shown while it is made, waits for a decision and goes on:
 // the command runs at most once, and the answer stands there once unless it is marked. Of what was
 // sent and not on record yet, a card or the beginning of a preview, one may stay with its buttons.
-//
-// C04, C17.
 func TestACrashAtAnyStepOfATurnThatAsks(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 30, func(t *testing.T, life *mortal) {
@@ -54,7 +52,7 @@ func TestACrashAtAnyStepOfATurnThatAsks(t *testing.T) {
 
 func liveAsking(t *testing.T, life *mortal) {
 	life.dead = make(chan struct{}) // of this bubble
-	w := &workshop{}
+	w := &execTools{}
 	registry := w.registry(t)
 	r, p := previewRig(t, nil)
 	r.stop()

@@ -15,8 +15,6 @@ import (
 
 // A kill at any step of a task that is started, shown and awaited, and of its result: there is one task,
 // it runs, and its result is answered once unless that is marked.
-//
-// C04, C17.
 func TestACrashAtAnyStepOfABackgroundTask(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 30, func(t *testing.T, life *mortal) {
@@ -34,7 +32,7 @@ func TestAHangingStepOfABackgroundTask(t *testing.T) {
 }
 
 func liveInBackground(t *testing.T, life *mortal, separate bool) {
-	r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) { c.Turns.SeparateTurns = separate })
+	r, _ := backgroundHarness(t, newTaskModel(), func(c *bridge.Config) { c.Turns.SeparateTurns = separate })
 	r.stop()
 	store, p := r.cfg.Store, r.platform
 	r.cfg.Store, r.cfg.Platforms = mortalStore{store, life}, []chats.Platform{mortalPlatform{p, life}}

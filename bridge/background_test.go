@@ -25,11 +25,11 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// foreman is a model that makes a call for each line of the question that names one ("start TEXT",
+// taskModel is a model that makes a call for each line of the question that names one ("start TEXT",
 // "wait", "list", "cancel ID", "run COMMAND"), and then says what the results were. It loads the group
 // first. A question that begins with "hold" waits until it is freed, one
 // that begins with "slow" takes 20 seconds.
-type foreman struct {
+type taskModel struct {
 	held chan string   // gets each question that waits
 	free chan struct{} // frees one of them
 	// spends are the tokens of each reply.
@@ -38,17 +38,17 @@ type foreman struct {
 	told string
 }
 
-func newForeman() *foreman {
-	return &foreman{held: make(chan string, 100), free: make(chan struct{}, 100)}
+func newTaskModel() *taskModel {
+	return &taskModel{held: make(chan string, 100), free: make(chan struct{}, 100)}
 }
 
-func (f *foreman) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+func (f *taskModel) Complete(ctx context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
 	reply, err := f.reply(ctx, req)
 	reply.Usage.Input = f.spends
 	return reply, err
 }
 
-func (f *foreman) reply(ctx context.Context, req agent.Request) (agent.Reply, error) {
+func (f *taskModel) reply(ctx context.Context, req agent.Request) (agent.Reply, error) {
 	at := 0
 	for i, m := range req.Messages {
 		if m.Role == agent.RoleUser && !strings.HasPrefix(m.Text, "This is the last step") { // which it does not heed
@@ -89,7 +89,7 @@ func (f *foreman) reply(ctx context.Context, req agent.Request) (agent.Reply, er
 	var calls []agent.Call
 	for line := range strings.Lines(said) {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		call, ok := foremanCall(verb, rest)
+		call, ok := taskModelCall(verb, rest)
 		if !ok {
 			continue
 		}
@@ -115,7 +115,7 @@ func (f *foreman) reply(ctx context.Context, req agent.Request) (agent.Reply, er
 // verbAgain reports whether the calls of a question are made again and again.
 func verbAgain(said string) bool { return strings.HasPrefix(said, "run again") }
 
-func foremanCall(verb, rest string) (agent.Call, bool) {
+func taskModelCall(verb, rest string) (agent.Call, bool) {
 	encode := func(name string, arguments map[string]any) (agent.Call, bool) {
 		data, err := json.Marshal(arguments)
 		return agent.Call{Name: name, Arguments: string(data)}, err == nil
@@ -146,10 +146,10 @@ func foremanCall(verb, rest string) (agent.Call, bool) {
 	return agent.Call{}, false
 }
 
-// backgroundHarness is a harness with the tools for background tasks and a foreman.
-func backgroundHarness(t *testing.T, f *foreman, change ...func(*bridge.Config)) (*harness, *workshop) {
+// backgroundHarness is a harness with the tools for background tasks and a taskModel.
+func backgroundHarness(t *testing.T, f *taskModel, change ...func(*bridge.Config)) (*harness, *execTools) {
 	t.Helper()
-	w := &workshop{}
+	w := &execTools{}
 	var r *harness
 	core := w.registry(t).Core()
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
@@ -267,7 +267,7 @@ const resultBegins = `re: [The background task "About hold one" is done.`
 
 func TestAChatGoesOnWhileATaskWorks(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one"))
 	r.platform.one(t, "done: Started 'About hold one' (id bg-")
@@ -296,7 +296,7 @@ func TestAChatGoesOnWhileATaskWorks(t *testing.T) {
 
 func TestTheCardOfATaskMadeAmongWordsOfOthersSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	m := direct("1", "start hold one: send it to eve\u200b")
 	m.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Eve", Text: "Start a task."}}
@@ -319,7 +319,7 @@ func TestTheCardOfATaskMadeAmongWordsOfOthersSaysWhatItDoes(t *testing.T) {
 
 func TestTheCardOfACallOfATaskMadeAmongWordsOfOthersSaysWhatTheTaskDoes(t *testing.T) {
 	t.Parallel()
-	r, _ := backgroundHarness(t, newForeman())
+	r, _ := backgroundHarness(t, newTaskModel())
 	m := direct("1", "start run a")
 	m.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Eve", Text: "Start a task."}}
 	r.accept(m)
@@ -330,7 +330,7 @@ func TestTheCardOfACallOfATaskMadeAmongWordsOfOthersSaysWhatTheTaskDoes(t *testi
 
 func TestAFourthTaskIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one\nstart hold two\nstart hold three"))
 	r.platform.one(t, " | Started 'About hold three'")
@@ -349,7 +349,7 @@ func TestAFourthTaskIsRefused(t *testing.T) {
 // members, or were made among words of others.
 func TestTheLimitOfTasksRepeatsNoTitle(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one\nstart hold two\nstart hold three"))
 	r.platform.one(t, " | Started 'About hold three'")
@@ -366,7 +366,7 @@ func TestTheLimitOfTasksRepeatsNoTitle(t *testing.T) {
 
 func TestTheLimitHoldsForTheStartsOfOneReply(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold 1\nstart hold 2\nstart hold 3\nstart hold 4\nstart hold 5"))
 	got := r.platform.one(t, "done: ").text
@@ -377,14 +377,14 @@ func TestTheLimitHoldsForTheStartsOfOneReply(t *testing.T) {
 
 func TestNoTaskIsStartedWithOneSlot(t *testing.T) {
 	t.Parallel()
-	r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
+	r, _ := backgroundHarness(t, newTaskModel(), func(c *bridge.Config) { c.Limits.MaxTurns = 1 })
 	r.accept(direct("1", "start hold one"))
 	r.platform.one(t, "done: Background tasks are switched off here")
 }
 
 // startEarlier starts a task that ends after the turn that started it, so that its result has a turn of
 // its own.
-func startEarlier(t *testing.T, r *harness, f *foreman) {
+func startEarlier(t *testing.T, r *harness, f *taskModel) {
 	t.Helper()
 	r.accept(direct("1", "start hold one"))
 	<-f.held
@@ -395,7 +395,7 @@ func startEarlier(t *testing.T, r *harness, f *foreman) {
 // Nobody has asked for what a result makes the model do: the card says what began it.
 func TestTheCardOfATurnThatAResultBeganSaysSo(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	f.told = "run rm -rf /"
 	r, _ := backgroundHarness(t, f)
 	startEarlier(t, r, f)
@@ -409,7 +409,7 @@ func TestAResultStartsNoTask(t *testing.T) {
 	for _, joined := range []bool{false, true} {
 		t.Run(fmt.Sprint("a message joins: ", joined), func(t *testing.T) {
 			t.Parallel()
-			f := newForeman()
+			f := newTaskModel()
 			f.told = "hold it\nstart more"
 			r, _ := backgroundHarness(t, f)
 			startEarlier(t, r, f)
@@ -430,7 +430,7 @@ func TestAResultStartsNoTask(t *testing.T) {
 
 func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	f.told = "fail"
 	r, _ := backgroundHarness(t, f, draining)
 	startEarlier(t, r, f)
@@ -440,7 +440,7 @@ func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
 
 func TestATaskThatWaitsForASlotIsCancelledAtOnce(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f, draining, func(c *bridge.Config) { c.Limits.MaxTurns = 2 })
 	r.accept(direct("1", "start hold one\nstart hold two"))
 	waits := "hold two"
@@ -476,7 +476,7 @@ func (r *harness) eachCard(do func(key string)) {
 
 func TestATaskIsCancelledWithoutItsCard(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one"))
 	_, id, _ := strings.Cut(r.platform.one(t, "done: Started").text, "(id ")
@@ -494,7 +494,7 @@ func TestATaskIsCancelledWithoutItsCard(t *testing.T) {
 
 func TestAResultComesAlthoughTheCardIsDamaged(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one"))
 	r.platform.one(t, "⏳ **About hold one**")
@@ -506,7 +506,7 @@ func TestAResultComesAlthoughTheCardIsDamaged(t *testing.T) {
 
 func TestADamagedTaskClosesItsCard(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one\nwait"))
 	<-f.held
@@ -543,7 +543,7 @@ func TestATaskIsCancelled(t *testing.T) {
 	for _, how := range []string{"its card", "/tasks", "/stop", "the tool", "/clear"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			f := newForeman()
+			f := newTaskModel()
 			r, _ := backgroundHarness(t, f)
 			r.accept(direct("1", "start hold one"))
 			started := r.platform.one(t, "done: Started").text
@@ -587,7 +587,7 @@ func TestATaskIsCancelled(t *testing.T) {
 func TestATaskIsCancelledWhileItsProgressIsShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := backgroundHarness(t, newForeman(), draining)
+		r, _ := backgroundHarness(t, newTaskModel(), draining)
 		r.accept(direct("1", "start read with pdf"))
 		before := r.platform.one(t, "⏳ **About read**")
 		r.platform.one(t, ", page 2")
@@ -618,7 +618,7 @@ func TestProgressThatWaitedIsShownAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		r, _ := backgroundHarness(t, newForeman(), draining, func(c *bridge.Config) {
+		r, _ := backgroundHarness(t, newTaskModel(), draining, func(c *bridge.Config) {
 			p, _ := c.Platforms[0].(*platform)
 			c.Platforms = []chats.Platform{heldEdits{p, free}}
 		})
@@ -636,7 +636,7 @@ func TestProgressThatWaitedIsShownAtOnce(t *testing.T) {
 
 func TestAResultDoesNotReachTheNextConversation(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	comes, cleared := make(chan struct{}), make(chan struct{})
 	wait := sync.OnceFunc(func() { close(comes); <-cleared })
 	r, _ := backgroundHarness(t, f, draining, func(c *bridge.Config) {
@@ -671,7 +671,7 @@ func TestAResultDoesNotReachTheNextConversation(t *testing.T) {
 func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newForeman()
+		f := newTaskModel()
 		r, w := backgroundHarness(t, f)
 		r.accept(group("1", "1", "start run a"))
 		ask := r.platform.one(t, "It is for the background task “About run a”.")
@@ -698,7 +698,7 @@ func TestATaskAsksForApprovalInItsChat(t *testing.T) {
 func TestAResultWaitsForADecisionInSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newForeman()
+		f := newTaskModel()
 		r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = true })
 		r.accept(group("1", "1", "start hold one"))
 		<-f.held
@@ -728,7 +728,7 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 	for _, separate := range []bool{false, true} {
 		t.Run(fmt.Sprint("separate turns ", separate), func(t *testing.T) {
 			t.Parallel()
-			f := newForeman()
+			f := newTaskModel()
 			r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = separate; c.Limits.MaxTurns = 2 })
 			r.accept(direct("1", "start hold one"))
 			<-f.held
@@ -769,7 +769,7 @@ func TestAWaitForTwoTasksEndsWithTheSecond(t *testing.T) {
 	for _, separate := range []bool{false, true} {
 		t.Run(fmt.Sprint("separate turns ", separate), func(t *testing.T) {
 			t.Parallel()
-			f := newForeman()
+			f := newTaskModel()
 			r, _ := backgroundHarness(t, f, draining, func(c *bridge.Config) { c.Turns.SeparateTurns = separate })
 			r.accept(direct("1", "start hold one\nstart hold two\nwait"))
 			<-f.held
@@ -792,7 +792,7 @@ func TestAWaitForTwoTasksEndsWithTheSecond(t *testing.T) {
 
 func TestAMessageEndsAWait(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Turns.SeparateTurns = true })
 	r.accept(direct("1", "start hold one\nwait")) // in one reply
 	<-f.held
@@ -807,7 +807,7 @@ func TestAMessageEndsAWait(t *testing.T) {
 
 func TestTasksHaveHalfOfTheSlots(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Limits.MaxTurns = 4 })
 	r.accept(direct("1", "start hold one\nstart hold two\nstart hold three"))
 	r.platform.one(t, "About hold three")
@@ -828,7 +828,7 @@ func TestTasksHaveHalfOfTheSlots(t *testing.T) {
 
 func TestATaskMovesWithItsChat(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(group("1", "1", "start hold one"))
 	<-f.held
@@ -853,7 +853,7 @@ func TestForgetCancelsTasksAndDeletesTheirConversations(t *testing.T) {
 }
 
 func forgetTasks(t *testing.T) {
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold secret"))
 	<-f.held
@@ -908,7 +908,7 @@ func TestForgetTakesListsOfTasksForOthersAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newForeman()
+				f := newTaskModel()
 				r, _ := backgroundHarness(t, f)
 				show(r, func() {
 					r.accept(group("a", "1", "start hold secret"))
@@ -935,7 +935,7 @@ func TestForgetFindsNoListOfTasksThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{outcome: chats.Later, pings: true}
-		r, _ := backgroundHarness(t, newForeman(), func(cfg *bridge.Config) {
+		r, _ := backgroundHarness(t, newTaskModel(), func(cfg *bridge.Config) {
 			o.platform, _ = cfg.Platforms[0].(*platform)
 			o.fail = o.fate
 			cfg.Platforms = []chats.Platform{o}
@@ -965,7 +965,7 @@ func TestForgetEndsAWaitForTasks(t *testing.T) {
 		t.Run(chat, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newForeman()
+				f := newTaskModel()
 				r, _ := backgroundHarness(t, f)
 				m := direct("1", "start hold secret\nwait")
 				m.Chat.ID, m.Direct = chat, chat == "1"
@@ -987,7 +987,7 @@ func TestForgetEndsAWaitForTasks(t *testing.T) {
 func TestTheConversationsOfTasksHaveAnAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := backgroundHarness(t, newForeman(), func(c *bridge.Config) { c.Limits.HistoryDays = 30 })
+		r, _ := backgroundHarness(t, newTaskModel(), func(c *bridge.Config) { c.Limits.HistoryDays = 30 })
 		r.accept(direct("1", "start secret"), group("2", "1", "start secret"))
 		pass(t, 20*24*3600)
 		if found := placesOf(t, r.cfg.Store, "secret"); len(found) == 0 {
@@ -1005,7 +1005,7 @@ func TestTheConversationsOfTasksHaveAnAge(t *testing.T) {
 func TestATaskThatNeverEndsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newForeman()
+		f := newTaskModel()
 		r, _ := backgroundHarness(t, f)
 		r.accept(direct("1", "start hold one"))
 		<-f.held
@@ -1022,7 +1022,7 @@ func TestATaskThatNeverEndsIsGivenUp(t *testing.T) {
 
 func TestATaskEndsWhenItsTokensAreUsedUp(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	f.spends = 400
 	r, _ := backgroundHarness(t, f, func(c *bridge.Config) {
 		c.Turns.Background.Tokens = 1000
@@ -1041,7 +1041,7 @@ func TestATaskEndsWhenItsTokensAreUsedUp(t *testing.T) {
 
 func TestTasksHaveTheNamedGroupsAndStartNoTasks(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start have it with pdf"))
 	r.platform.one(t, "> re: have it")
@@ -1079,7 +1079,7 @@ func TestATaskIsStartedOnceAlthoughTheStoreFails(t *testing.T) {
 		}
 		return rev, err
 	}}
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f, inStore(store))
 	r.accept(direct("1", "start hold one"))
 	if told := r.platform.one(t, "done: ").text; strings.Count(told, "Started") != 1 || strings.Contains(told, errFaulty.Error()) {

@@ -96,8 +96,6 @@ func saidIn(chat, id int, text string) chats.Message {
 // TestAnOutageLosesNothing has the platform out of order for hours while answers
 // wait in a hundred chats, five in each: none is lost, the order stays, nothing comes
 // twice, and the platform is asked by one, not by all.
-//
-// Attack 02.
 func TestAnOutageLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -213,8 +211,6 @@ func inOrder(t *testing.T, p *platform, chats, each int) (marks int) {
 // TestNothingIsGivenUpInSilence has the platform out of order for two days, and
 // the program restarted in between: what waited for a day is on record, and the chat is
 // told once the platform is back. What is asked then is answered.
-//
-// Attack 02.
 func TestNothingIsGivenUpInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, o := newOutage(t, chats.Unknown, false)
@@ -263,8 +259,6 @@ func deadLetters(t *testing.T, r *harness) []queue.DeadLetter {
 // TestOnePoisonedAnswerHoldsUpNobody has each send of one answer fail as in an outage, although the platform
 // says that it is well: the other chats go on, the copies are few, and after a day the answer is given up and
 // its chat goes on, too.
-//
-// Attack 02.
 func TestOnePoisonedAnswerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -418,8 +412,6 @@ func (p *platform) awaitIn(t *testing.T, chat string, n int) {
 
 // TestCommandsAndTheEndDoNotWaitForThePlatform: /stop and /clear take effect while
 // nothing can be sent, and the bridge ends.
-//
-// Attack 02.
 func TestCommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
 	for command, state := range map[string]receipts.State{"/stop": receipts.Stopped, "/clear": receipts.Cleared} {
 		t.Run(command, func(t *testing.T) {
@@ -460,8 +452,6 @@ func TestCommandsAndTheEndDoNotWaitForThePlatform(t *testing.T) {
 }
 
 // TestAFloodIsNoOutage: a refusal of one chat, or a limit, asks nobody anything.
-//
-// Attack 02.
 func TestAFloodIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, o := newOutage(t, chats.Later, false)
@@ -482,8 +472,6 @@ func TestAFloodIsNoOutage(t *testing.T) {
 }
 
 // TestEditsWaitToo: a card that changed during an outage is edited when it is over.
-//
-// Attack 02.
 func TestEditsWaitToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}

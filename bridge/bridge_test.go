@@ -17,7 +17,7 @@ import (
 	"oneclaw/storage"
 )
 
-// D20: Two quick messages are answered in order.
+// Two quick messages are answered in order.
 func TestMessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
 	r := newHarness(t, echo)
 	for n := range 20 {
@@ -30,7 +30,6 @@ func TestMessagesOfOneChatAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// B09.
 func TestADuplicateIsAnsweredOnce(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "one"), direct("1", "one"))
@@ -44,7 +43,6 @@ func TestADuplicateIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// D03.
 func TestNobodyIsLetInByDefault(t *testing.T) {
 	asked := func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
 		t.Error("a stranger reached the agent")
@@ -61,7 +59,7 @@ func TestNobodyIsLetInByDefault(t *testing.T) {
 	}
 }
 
-// D01: Two chats share nothing.
+// Two chats share nothing.
 func TestChatsShareNothing(t *testing.T) {
 	seen := make(chan int, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -105,7 +103,7 @@ func (s *slow) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Messa
 	}
 }
 
-// D02: A /clear during a turn keeps its answer out of the new session.
+// A /clear during a turn keeps its answer out of the new session.
 func TestClearEndsTheRunningTurnAndTheWaitingOnes(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think)
@@ -134,7 +132,7 @@ func countHistory(t *testing.T, r *harness, generation int) int {
 	return n
 }
 
-// B06: Clearing twice leaves one empty session at most.
+// Clearing twice leaves one empty session at most.
 func TestClearTwiceLeavesOneEmptySession(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "x"))
@@ -164,7 +162,7 @@ func TestClearInASharedChatNeedsAnAdministrator(t *testing.T) {
 	}
 }
 
-// D21: What was dropped never reaches the model.
+// What was dropped never reaches the model.
 func TestStopEndsTheTurnAndTellsTheModel(t *testing.T) {
 	s := newSlow()
 	var history []agent.Message
@@ -276,7 +274,7 @@ func TestAFullQueueSaysSo(t *testing.T) {
 	}
 }
 
-// D04: A provider's error is a prompt, clear sentence.
+// A provider's error is a prompt, clear sentence.
 func TestAFailureIsASentenceWithAnIncident(t *testing.T) {
 	cases := map[string]struct {
 		err  error
@@ -317,7 +315,7 @@ func TestAPanicIsASentenceToo(t *testing.T) {
 	}
 }
 
-// B19: One broken platform leaves the other working.
+// One broken platform leaves the other working.
 func TestOnePlatformThatGivesUpLeavesTheOthers(t *testing.T) {
 	broken := newPlatform()
 	broken.run = func(context.Context, chats.Inbox) error { return errors.New("wrong token") }

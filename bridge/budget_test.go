@@ -38,8 +38,6 @@ func asking(c *bridge.Config) {
 
 // A turn without a budget is no incident: it is answered with a card, and the question
 // stays on record.
-//
-// C20.
 func TestATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 	r := newHarness(t, broke, asking)
 	r.accept(direct("1", "hello"), direct("1", "hello")) // the second is a repeated delivery
@@ -67,8 +65,6 @@ func TestATurnWithoutBudgetIsAnsweredWithACard(t *testing.T) {
 }
 
 // A card without buttons is told, too.
-//
-// C20.
 func TestANoticeIsTold(t *testing.T) {
 	r := newHarness(t, broke, asking, func(c *bridge.Config) {
 		c.Hooks.RefusalCard = func(context.Context, toolgroups.Scope, error) (interact.Card, error) {
@@ -82,8 +78,6 @@ func TestANoticeIsTold(t *testing.T) {
 }
 
 // Without anybody who makes a card, and in a task, the notice stands alone.
-//
-// C20.
 func TestATaskWithoutBudgetIsTold(t *testing.T) {
 	told := newResults()
 	r := newHarness(t, broke, asking, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })

@@ -103,8 +103,6 @@ func (f outcome) check(t *testing.T, p *platform, store storage.Store) {
 // TestACardOutlivesAnyKill kills the bridge at every step of a card that is pressed, that
 // expires, or that changes and is pressed then: the message shows what became of it in the
 // end, and a press is decided once.
-//
-// C17.
 func TestACardOutlivesAnyKill(t *testing.T) {
 	t.Parallel()
 	for _, f := range fates {
@@ -139,8 +137,6 @@ func liveCard(t *testing.T, life *mortal, f outcome) {
 
 // TestACardOutlivesAFailedWrite lets the store fail once, after the write or before it, at
 // every write of such cards: nothing waits for a restart.
-//
-// C17.
 func TestACardOutlivesAFailedWrite(t *testing.T) {
 	t.Parallel()
 	for _, f := range fates {

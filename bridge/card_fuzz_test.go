@@ -17,8 +17,6 @@ import (
 
 // Whatever comes back from a platform as the data of a button, nothing but a button of
 // the card that stands there is pressed.
-//
-// C16.
 func FuzzPressOfACard(f *testing.F) {
 	for _, seed := range []string{"", "/clear", "a-1-0", strings.Repeat("a", 26) + "-1-0", "-1--1", "\x00", "yes"} {
 		f.Add(seed, uint8(0))
@@ -44,8 +42,6 @@ func FuzzPressOfACard(f *testing.F) {
 }
 
 // Whatever a model wants to run, the card shows all of it and nothing that is not seen.
-//
-// C17.
 func FuzzCardShowsWhatIsApproved(f *testing.F) {
 	for _, seed := range []string{"ls", "g\u043e\u043egle.com" + strings.Repeat(" ", 40) + "x", "a\r\nb", "```\n**no**", "\u202etxt.exe", "\u200b", "\x1b[8m", "'\"\\", "\xff", " ", strings.Repeat("x ", 2000)} {
 		f.Add(seed)
@@ -59,7 +55,7 @@ func FuzzCardShowsWhatIsApproved(f *testing.F) {
 			t.Fatal(err)
 		}
 		a := agent.New(agent.Config{Model: caller(arguments)})
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, func(c *bridge.Config) { c.Turns.Agent = a })
 		r.accept(direct("1", "go"))
 		all := r.platform.until(t, "card", func(all []sent) bool { return len(all) > 0 && all[len(all)-1].buttons != nil })
@@ -94,7 +90,7 @@ func FuzzCardShowsWhatIsApproved(f *testing.F) {
 // FuzzCardHidesKnownSecretsAlone has a model dress up what it wants to run: the
 // card shows all of it, except for what the bot itself knows as a secret.
 //
-// Attack 03: An approval card hides nothing but known secrets.
+// An approval card hides nothing but known secrets.
 func FuzzCardHidesKnownSecretsAlone(f *testing.F) {
 	const known = "t0p-secret-of-the-bot"
 	pem := "-----BEGIN PRIVATE" + " KEY-----"
@@ -115,7 +111,7 @@ func FuzzCardHidesKnownSecretsAlone(f *testing.F) {
 			t.Fatal(err)
 		}
 		a := agent.New(agent.Config{Model: caller(arguments)})
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.Turns.Agent, c.RedactCards = a, hide
 			c.Redact = func(string) string { return "all of it is masked elsewhere" }

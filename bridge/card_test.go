@@ -97,7 +97,6 @@ func (s sent) button(t *testing.T, label string) string {
 	return ""
 }
 
-// C17.
 func TestCardIsPressedOnce(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
@@ -135,7 +134,6 @@ func TestCardIsPressedOnce(t *testing.T) {
 	}
 }
 
-// C16.
 func TestCardRefusesForgedPresses(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v, func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"fake:1"}} }))
@@ -174,7 +172,6 @@ func TestCardRefusesForgedPresses(t *testing.T) {
 	}
 }
 
-// C17.
 func TestCardSurvivesRestart(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
@@ -201,7 +198,6 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) Now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// C17.
 func TestACardExpires(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -239,8 +235,6 @@ func TestACardExpires(t *testing.T) {
 }
 
 // A card whose sending was cut off may stand there twice; both copies can be pressed.
-//
-// C17.
 func TestCardThatMayStandTwice(t *testing.T) {
 	t.Parallel()
 	v := &voter{}
@@ -393,8 +387,6 @@ func TestCardHandlerThatPanics(t *testing.T) {
 
 // A card of which a part was refused cannot be decided: somebody would decide about
 // what they have not seen.
-//
-// C17.
 func TestCardThatCouldNotBeShownWhole(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v))
@@ -455,8 +447,6 @@ func TestCardsArePrunedAfterAWeek(t *testing.T) {
 
 // A handler that cannot end its card, such as one whose data is damaged, does not keep
 // other cards of the chat from being pressed.
-//
-// C17.
 func TestCardWhoseEndFailsEachTime(t *testing.T) {
 	t.Parallel()
 	v, c := &voter{}, &clock{}

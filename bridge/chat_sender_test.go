@@ -35,7 +35,7 @@ func onAnonymous(admins ...string) func(cfg *bridge.Config) {
 func TestAnAdministratorOfTheChatDecidesForWhoWritesInTheNameOfAChat(t *testing.T) {
 	for name, approvers := range map[string]interact.Approvers{"anybody who may": interact.ApproversBoth, "the requester": interact.ApproversRequester, "bot administrators": interact.ApproversAdmins} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t, onAnonymous("7"), func(cfg *bridge.Config) {
 				cfg.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Approvers: approvers} }
 				cfg.Access.Admins = []string{"fake:9"}
@@ -159,7 +159,7 @@ func TestTheModelReadsNoNameOfAChatAndOfWhoDecides(t *testing.T) {
 		}
 	})
 	t.Run("who decides", func(t *testing.T) {
-		r := (&workshop{}).guarded(t, func(cfg *bridge.Config) {
+		r := (&execTools{}).guarded(t, func(cfg *bridge.Config) {
 			cfg.Access = access.Access{Admins: []string{"fake:9"}, Allow: []string{"*"}}
 		})
 		r.accept(group("1", "2", "run a"))

@@ -141,10 +141,10 @@ func allMarks(n int) []string {
 	return all
 }
 
-// D-24: summaries come when they are needed and not with every turn; whatever they cover
+// Summaries come when they are needed and not with every turn; whatever they cover
 // is still known to the model, and still in the history.
 //
-// D24: A summary is not made again and again.
+// A summary is not made again and again.
 func TestNothingIsForgottenInALongConversation(t *testing.T) {
 	t.Parallel()
 	const turns = 100
@@ -270,11 +270,9 @@ func TestAConversationWithClearedResultsKeepsItsBeginning(t *testing.T) {
 
 var errOut = errors.New("out of order")
 
-// D-23, C21: where no summary can be had, the conversation goes on with what fits; the
+// Where no summary can be had, the conversation goes on with what fits; the
 // model and the person are told, the person once. When summaries work again, they catch
 // up with all that was left out.
-//
-// D23; C21.
 func TestTheLastResort(t *testing.T) {
 	s := &scribe{summing: func(context.Context) error { return errOut }}
 	var mu sync.Mutex
@@ -317,9 +315,9 @@ func TestTheLastResort(t *testing.T) {
 	}
 }
 
-// D-27: what a summary is about to cover is shown to the memory before.
+// What a summary is about to cover is shown to the memory before.
 //
-// D27: The memory is offered what a summary will cover.
+// The memory is offered what a summary will cover.
 func TestTheMemoryLooksFirst(t *testing.T) {
 	s := &scribe{}
 	var r *harness
@@ -360,7 +358,7 @@ func TestTheMemoryLooksFirst(t *testing.T) {
 	}
 }
 
-// Acceptance 86: groups stay loaded although the load lies before the boundary.
+// Groups stay loaded although the load lies before the boundary.
 func TestGroupsSurviveASummary(t *testing.T) {
 	s := &scribe{}
 	s.reading = func(req agent.Request) (agent.Reply, error) {
@@ -396,9 +394,9 @@ func TestGroupsSurviveASummary(t *testing.T) {
 	}
 }
 
-// C21: a model that refuses what the window allows is not asked for ever with too much.
+// A model that refuses what the window allows is not asked for ever with too much.
 //
-// C21: A conversation that outgrew the context and is stuck.
+// A conversation that outgrew the context and is stuck.
 func TestARefusedConversationIsSummedUp(t *testing.T) {
 	s := &scribe{}
 	refused := 0
@@ -486,7 +484,7 @@ func TestASummaryTellsNothingThatWasErasedMeanwhile(t *testing.T) {
 
 // The newest summary is seen however far back it lies.
 //
-// D23: A summary that fails falls back to cutting.
+// A summary that fails falls back to cutting.
 func TestAnOldSummaryIsStillSeen(t *testing.T) {
 	s := &scribe{}
 	r, _ := newLong(t, s)

@@ -25,8 +25,6 @@ func (lookOnce) Complete(_ context.Context, req agent.Request, _ func(agent.Delt
 // TestACallThatEndsTheProcessRunsTwice kills the process whenever a tool runs that
 // only reads. The call is not run a third time, and the model is told so. A wait for its approval is
 // no run.
-//
-// Attack 04.
 func TestACallThatEndsTheProcessRunsTwice(t *testing.T) {
 	for name, approved := range map[string]bool{"unasked": false, "after an approval": true} {
 		t.Run(name, func(t *testing.T) { runsTwice(t, approved) })

@@ -56,7 +56,6 @@ func (r *harness) deadLetters() map[string]string {
 	return byKey
 }
 
-// Attack 23.
 func TestAnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 	r := newHarness(t, echo, func(c *bridge.Config) { c.Limits.DrainTimeout = 20 * time.Second })
 	r.stop()
@@ -86,7 +85,6 @@ func TestAnOpenJobThatDoesNotDecodeIsSetAside(t *testing.T) {
 	}
 }
 
-// Attack 23.
 func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	r := newHarness(t, echo)
 	r.accept(direct("1", "one"))
@@ -105,11 +103,10 @@ func TestAReceiptThatDoesNotDecodeStillStopsDuplicates(t *testing.T) {
 	}
 }
 
-// Attack 23.
 func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t)
 		r.accept(direct("1", "run a"))
 		card := r.platform.wait(t, 1)[0]
@@ -156,7 +153,7 @@ func TestATurnDoesNotWaitForACardThatDoesNotDecode(t *testing.T) {
 // A turn whose card does not decode any more waits no longer than its time.
 func TestATurnGoesOnWhenTheTimeOfADamagedCardIsOver(t *testing.T) {
 	t.Parallel()
-	w, c := &workshop{}, &clock{}
+	w, c := &execTools{}, &clock{}
 	r := w.guarded(t, func(cfg *bridge.Config) { cfg.Now = c.Now })
 	r.accept(direct("1", "run a"))
 	card := r.platform.wait(t, 1)[0]
@@ -173,7 +170,6 @@ func TestATurnGoesOnWhenTheTimeOfADamagedCardIsOver(t *testing.T) {
 	}
 }
 
-// Attack 23.
 func TestARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
 	seen := make(chan int, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -210,8 +206,6 @@ func TestARecordOfAConversationThatDoesNotDecodeIsSkipped(t *testing.T) {
 
 // TestATurnWithALostRecordRunsNothingTwice loses what a turn has written about a
 // call, which the restart would otherwise make again.
-//
-// Attack 23.
 func TestATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	began := make(chan struct{}, 10)
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
@@ -242,7 +236,6 @@ func TestATurnWithALostRecordRunsNothingTwice(t *testing.T) {
 	}
 }
 
-// Attack 23.
 func TestALostSessionBringsNothingBackThatWasCleared(t *testing.T) {
 	t.Parallel()
 	seen := make(chan int, 10)

@@ -91,7 +91,7 @@ func TestAMovedChatGetsItsAnswerThere(t *testing.T) {
 	})
 }
 
-// B04: An answer that cannot be rendered goes out plain.
+// An answer that cannot be rendered goes out plain.
 func TestARendererThatFailsLosesNothing(t *testing.T) {
 	r := newHarness(t, answering("plain *text*"))
 	r.cfg.Platforms = []chats.Platform{unrenderable{r.platform}}
@@ -106,7 +106,7 @@ type unrenderable struct{ *platform }
 
 func (unrenderable) Render(string) []chats.Part { panic("renderer") }
 
-// B02: Typing shows before the model has answered.
+// Typing shows before the model has answered.
 func TestTypingIsShownBeforeTheAnswerAndClearedAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()

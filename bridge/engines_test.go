@@ -91,7 +91,7 @@ func newBilled(t *testing.T) (billed, []func(*bridge.Config)) {
 }
 
 // A PostgreSQL server becomes read-only, for longer than the leases of the replicas last.
-func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
+func TestNoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 	t.Parallel()
 	server := &pgtest.Server{}
 	t.Cleanup(func() {
@@ -106,7 +106,7 @@ func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 			var all several
 			for range replicas {
 				all = append(all, newHarness(t, nil, append(change, func(cfg *bridge.Config) {
-					cfg.Store, cfg.Sharing = store, queue.Sharing{Enabled: true, TTL: 10 * time.Second}
+					cfg.Store, cfg.Sharing = store, queue.Sharing{Enabled: true, TTL: 4 * time.Second}
 					if len(all) > 0 {
 						cfg.Platforms = all[0].cfg.Platforms
 					}
@@ -119,7 +119,7 @@ func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 				for err := error(nil); !on && err == nil; { // connections that are there learn of it in a moment
 					_, err = store.Put(t.Context(), "probe", nil, storage.Any)
 				}
-			}, 15*time.Second)
+			}, 6*time.Second)
 		})
 	}
 }
@@ -128,7 +128,7 @@ func TestA5NoModelIsAskedWhilePostgreSQLIsReadOnly(t *testing.T) {
 const fullDisk = "TEST_BRIDGE_FULL_DISK"
 
 // The disk of a database in a file is full. The limit is one of a process that the test starts.
-func TestA5NoModelIsAskedWhileTheDiskIsFull(t *testing.T) {
+func TestNoModelIsAskedWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(fullDisk) == "" {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")

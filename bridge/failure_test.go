@@ -36,8 +36,6 @@ var told = regexp.MustCompile(`^(?:` +
 
 // Whatever goes wrong, a chat is told one of a few sentences: no text of an error, no
 // page of a server, no stack.
-//
-// C19.
 func TestFailuresAreSentencesOfAClosedSet(t *testing.T) {
 	var failure func() error
 	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
@@ -232,7 +230,7 @@ func (m forgetful) Complete(_ context.Context, req agent.Request, _ func(agent.D
 }
 
 // reads is a rig whose bot forgets, and asks as internal/config does.
-func (w *workshop) reads(t *testing.T, change ...func(*bridge.Config)) *harness {
+func (w *execTools) reads(t *testing.T, change ...func(*bridge.Config)) *harness {
 	return w.guarded(t, append([]func(*bridge.Config){func(c *bridge.Config) {
 		c.Turns.Agent = agent.New(agent.Config{Model: forgetful{}})
 		c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
@@ -247,7 +245,7 @@ func (w *workshop) reads(t *testing.T, change ...func(*bridge.Config)) *harness 
 // So has one that a person has go on with what was not answered, but not one after an answer.
 func TestATurnThatGoesOnHasReadWhatTheUnansweredOneRead(t *testing.T) {
 	for between, asks := range map[string]bool{"": true, "hello": false} {
-		w := &workshop{fetch: true, outlives: true}
+		w := &execTools{fetch: true, outlives: true}
 		r := w.reads(t)
 		r.accept(direct("1", "read it"))
 		r.platform.wait(t, 1)
@@ -264,7 +262,7 @@ func TestATurnThatGoesOnHasReadWhatTheUnansweredOneRead(t *testing.T) {
 // A turn that tries a failed one again has read what that one read.
 func TestWhatIsTriedAgainHasReadWhatWasReadBefore(t *testing.T) {
 	for _, between := range []string{"", "hello"} {
-		w := &workshop{fetch: true, outlives: true}
+		w := &execTools{fetch: true, outlives: true}
 		r := w.reads(t)
 		r.accept(direct("1", "read it"))
 		failed := r.platform.wait(t, 1)[0]

@@ -46,7 +46,7 @@ func (r *harness) forget(t *testing.T) {
 // What a person had to decide about is gone with what they asked, in all chats.
 func TestForgetTakesQuestionsForApprovalAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t)
 		for i, m := range []struct{ id, chat string }{{"1", "1"}, {"2", "g"}} {
 			ask := direct(m.id, "run secret")
@@ -70,7 +70,7 @@ func TestForgetTakesQuestionsForApprovalAway(t *testing.T) {
 // Nobody has to decide about what they want to be forgotten: an open question ends, wherever it was asked.
 func TestForgetEndsOpenQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t)
 		task := bridge.Submission{Key: "task", Chat: group("", "1", "").Chat, User: "1", Title: "Secret title", Text: "run secret"}
 		if err := r.bridge.Submit(t.Context(), task); err != nil {
@@ -192,20 +192,20 @@ func TestForgetErasesGroupsAlthoughTheRestFails(t *testing.T) {
 func TestForgetFollowsAGroupThatMoves(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string]struct {
-		open   func(t *testing.T, r *harness, f *foreman)
+		open   func(t *testing.T, r *harness, f *taskModel)
 		before bool // the group moves before the request
 	}{
-		"a question behind that of another user": {func(t *testing.T, r *harness, f *foreman) {
+		"a question behind that of another user": {func(t *testing.T, r *harness, f *taskModel) {
 			r.accept(group("1", "6", "hold Bob's"))
 			<-f.held
 			r.accept(group("2", "1", "secret"))
 		}, false},
-		"a background task": {func(t *testing.T, r *harness, f *foreman) {
+		"a background task": {func(t *testing.T, r *harness, f *taskModel) {
 			r.accept(group("1", "1", "start hold secret"))
 			<-f.held
 			r.platform.one(t, "done: Started")
 		}, true},
-		"a question that was asked under the old id": {func(t *testing.T, r *harness, f *foreman) {
+		"a question that was asked under the old id": {func(t *testing.T, r *harness, f *taskModel) {
 			r.accept(group("1", "6", "hold Bob's"))
 			<-f.held
 			r.accept(group("2", "1", "secret"))
@@ -214,7 +214,7 @@ func TestForgetFollowsAGroupThatMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newForeman()
+				f := newTaskModel()
 				r, _ := backgroundHarness(t, f)
 				with.open(t, r, f)
 				pass(t, 1)

@@ -96,7 +96,7 @@ func TestForgetTakesRatingsAndDecisionsOfOpenJobsAway(t *testing.T) {
 	settings := func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} }
 	for name, begin := range map[string]func(t *testing.T) (r *harness, goOn func()){
 		"a decision": func(t *testing.T) (*harness, func()) {
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t, settings)
 			r.accept(group("1", "6", "run a\nrun b"))
 			cards := r.platform.wait(t, 2)

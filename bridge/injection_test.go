@@ -253,7 +253,7 @@ func (frail) Keep(context.Context, string, ...storage.Op) error { return nil }
 type injected struct {
 	*harness
 	*saboteur
-	w *workshop
+	w *execTools
 	// speed is how much shorter the pauses of the test are than in a bubble, where they cost
 	// nothing.
 	speed time.Duration
@@ -263,7 +263,7 @@ type injected struct {
 func inject(t *testing.T, engine func(*bridge.Config), step, way string) *injected {
 	t.Helper()
 	s := &saboteur{step: step, way: way}
-	w := &workshop{look: func() { _ = s.strike("tool") }}
+	w := &execTools{look: func() { _ = s.strike("tool") }}
 	reg := w.registry(t)
 	r := newHarness(t, nil, func(c *bridge.Config) {
 		c.Limits.DrainTimeout = time.Minute

@@ -93,8 +93,6 @@ func (w *watcher) look(turn agent.Turn, where string) {
 // However people write and clear in direct chats, groups, topics and threads of several
 // platforms, at once: a turn is shown what was said in its own conversation alone, works
 // for its own owner, and is answered where it was asked.
-//
-// C13, C15.
 func TestNothingCrossesConversations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -152,7 +150,7 @@ type step struct {
 
 // Keys of conversations, owners and files are different for different places.
 //
-// C15: One user sees another's context.
+// One user sees another's context.
 func TestKeysAreDifferent(t *testing.T) {
 	logs, workspaces := map[string]place{}, map[string]string{}
 	for _, p := range places() {

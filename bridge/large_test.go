@@ -19,8 +19,6 @@ func tooLarge() string { return strings.Repeat("<", storage.MaxValue/6+1) }
 
 // TestAMessageLargerThanARecordEndsItsTurn: whatever does not fit into a record
 // ends the turn with a sentence, and the chat goes on.
-//
-// Attack 07.
 func TestAMessageLargerThanARecordEndsItsTurn(t *testing.T) {
 	t.Parallel()
 	large := tooLarge()
@@ -65,8 +63,6 @@ func TestAMessageLargerThanARecordEndsItsTurn(t *testing.T) {
 
 // TestAMessageThatIsTooLargeIsAnsweredOnce: one that fits into no job, and one
 // that fits into its job and not into a record.
-//
-// Attack 07.
 func TestAMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		if n := len(turn.History[len(turn.History)-1].Recalled); n > 0 {
@@ -93,8 +89,6 @@ func TestAMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 
 // TestAnAnswerLargerThanItsJobBecomesASentence: the parts of an answer stand in
 // its job.
-//
-// Attack 07.
 func TestAnAnswerLargerThanItsJobBecomesASentence(t *testing.T) {
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Commands = []bridge.Command{{

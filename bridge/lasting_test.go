@@ -40,10 +40,10 @@ func (r *harness) allow(question chats.Message) {
 	r.platform.wait(r.t, before+2)
 }
 
-// lasting is a workshop whose user has allowed what a question runs until /clear.
-func lasting(t *testing.T, question chats.Message, change ...func(*bridge.Config)) (*workshop, *harness) {
+// lasting is a execTools whose user has allowed what a question runs until /clear.
+func lasting(t *testing.T, question chats.Message, change ...func(*bridge.Config)) (*execTools, *harness) {
 	t.Helper()
-	w := &workshop{lasts: true}
+	w := &execTools{lasts: true}
 	r := w.guarded(t, change...)
 	r.allow(question)
 	if got := r.platform.toast(t, "allow"+question.ID); got != "Allowed here until /clear." {
@@ -82,8 +82,8 @@ func (r *harness) command(m chats.Message, text string) sent {
 	return r.platform.wait(r.t, before+1)[before]
 }
 
-// replace starts the bot again with the tools of another workshop.
-func (r *harness) replace(w *workshop) {
+// replace starts the bot again with the tools of another execTools.
+func (r *harness) replace(w *execTools) {
 	r.t.Helper()
 	reg := w.registry(r.t)
 	r.stop()
@@ -127,7 +127,7 @@ func TestACallIsAllowedUntilClear(t *testing.T) {
 			return m
 		}
 	}
-	with := func(w *workshop) func(*harness) chats.Message {
+	with := func(w *execTools) func(*harness) chats.Message {
 		return func(r *harness) chats.Message {
 			r.replace(w)
 			return direct("2", "run a")
@@ -162,9 +162,9 @@ func TestACallIsAllowedUntilClear(t *testing.T) {
 		"after /clear":                          {direct("1", "run a"), after(direct("2", "run a"), "/clear"), true},
 		"after /clear and its /undo":            {direct("1", "run a"), after(direct("2", "run a"), "/clear", "/undo"), true},
 		"after /stop":                           {direct("1", "run a"), after(direct("2", "run a"), "/stop"), false},
-		"a tool with another description":       {direct("1", "run a"), with(&workshop{lasts: true, about: "Run a command elsewhere."}), true},
-		"a tool of another version":             {direct("1", "run a"), with(&workshop{lasts: true, is: "2"}), true},
-		"a tool that reaches others now":        {direct("1", "run a"), with(&workshop{}), true},
+		"a tool with another description":       {direct("1", "run a"), with(&execTools{lasts: true, about: "Run a command elsewhere."}), true},
+		"a tool of another version":             {direct("1", "run a"), with(&execTools{lasts: true, is: "2"}), true},
+		"a tool that reaches others now":        {direct("1", "run a"), with(&execTools{}), true},
 		"a record that is damaged":              {direct("1", "run a"), records("{"), true},
 		"a record of another user":              {direct("1", "run a"), records(`{"tool":"exec","arguments":"{\"command\":\"a\"}","user":"fake:2","seq":99999}`), true},
 		"a record of another call":              {direct("1", "run a"), records(`{"tool":"exec","arguments":"{\"command\":\"b\"}","user":"fake:1","seq":99999}`), true},
@@ -181,7 +181,7 @@ func TestACallIsAllowedUntilClear(t *testing.T) {
 // The card says what the button allows before anyone presses it, and who ran a call later is on
 // record as who allowed it.
 func TestTheCardSaysWhatLasts(t *testing.T) {
-	w := &workshop{lasts: true}
+	w := &execTools{lasts: true}
 	r := w.guarded(t, everyone)
 	for i, c := range []struct {
 		ask  chats.Message
@@ -226,7 +226,7 @@ func TestTheCardSaysWhatLasts(t *testing.T) {
 
 // Only who asked can allow a call for longer, and only in the chat.
 func TestOnlyTheRequesterAllowsForLonger(t *testing.T) {
-	w := &workshop{lasts: true}
+	w := &execTools{lasts: true}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
 	})
@@ -300,17 +300,17 @@ func TestWhereAnApprovalCannotLast(t *testing.T) {
 	hook := task("a.1", "one", "run a")
 	hook.Trigger = receipts.Trigger{Hook: "builds"}
 	for name, c := range map[string]struct {
-		w    *workshop
+		w    *execTools
 		give func(*harness)
 		want bool
 	}{
-		"a command":                      {&workshop{lasts: true}, ask(direct("1", "run a")), true},
-		"a tool that reaches others":     {&workshop{}, ask(direct("1", "run a")), false},
-		"a tool of administrators":       {&workshop{lasts: true, role: toolgroups.RoleAdmin}, ask(direct("1", "run a")), false},
-		"a scheduled task":               {&workshop{lasts: true}, func(r *harness) { r.submit(task("a.1", "one", "run a")) }, false},
-		"a webhook":                      {&workshop{lasts: true}, func(r *harness) { r.submit(hook) }, false},
-		"a sender in the name of a chat": {&workshop{lasts: true}, ask(group("1", "-100", "run a")), false},
-		"many arguments":                 {&workshop{lasts: true}, ask(direct("1", "run "+strings.Repeat("a", 1000))), false},
+		"a command":                      {&execTools{lasts: true}, ask(direct("1", "run a")), true},
+		"a tool that reaches others":     {&execTools{}, ask(direct("1", "run a")), false},
+		"a tool of administrators":       {&execTools{lasts: true, role: toolgroups.RoleAdmin}, ask(direct("1", "run a")), false},
+		"a scheduled task":               {&execTools{lasts: true}, func(r *harness) { r.submit(task("a.1", "one", "run a")) }, false},
+		"a webhook":                      {&execTools{lasts: true}, func(r *harness) { r.submit(hook) }, false},
+		"a sender in the name of a chat": {&execTools{lasts: true}, ask(group("1", "-100", "run a")), false},
+		"many arguments":                 {&execTools{lasts: true}, ask(direct("1", "run "+strings.Repeat("a", 1000))), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.w.guarded(t, func(c *bridge.Config) {
@@ -361,7 +361,7 @@ func TestCallsThatAreAlikeAreAllowedTogether(t *testing.T) {
 		"a user before the host":    {`fetch {"url":"https://docs.example.com@evil.example/guide/one"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t, func(c *bridge.Config) {
 				c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{MayLast: true} }
 			})
@@ -441,7 +441,7 @@ func TestApprovalsAreListedAndEnded(t *testing.T) {
 // A user has a bounded number of lasting approvals, also if many cards are pressed at once, and the
 // list of them fits into a message.
 func TestLastingApprovalsAreBounded(t *testing.T) {
-	w := &workshop{lasts: true}
+	w := &execTools{lasts: true}
 	r := w.guarded(t)
 	long := strings.Repeat("x", 900)
 	for i := range 20 {
@@ -599,7 +599,7 @@ func TestForgetEndsLastingApprovals(t *testing.T) {
 // Other replicas know what was allowed, whoever handled the press.
 func TestLastingApprovalsHoldAtAllReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &workshop{lasts: true}
+		w := &execTools{lasts: true}
 		guarded := func(c *bridge.Config) {
 			reg := w.registry(t)
 			c.Turns.Tools = func() *toolgroups.Registry { return reg }
@@ -639,7 +639,7 @@ func TestALastingApprovalOutlivesAnyKill(t *testing.T) {
 func liveLasting(t *testing.T, life *mortal) {
 	t.Helper()
 	life.dead = make(chan struct{}) // of this bubble
-	w := &workshop{lasts: true}
+	w := &execTools{lasts: true}
 	r := w.guarded(t)
 	r.stop()
 	store, shown := r.cfg.Store, r.platform

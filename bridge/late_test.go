@@ -21,7 +21,6 @@ func sentAt(m chats.Message, at time.Time) chats.Message {
 	return m
 }
 
-// C05.
 func TestOldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	r := newHarness(t, echo, func(c *bridge.Config) { c.Now = func() time.Time { return now } })
@@ -56,7 +55,6 @@ func TestOldMessagesAreNotReplayedAndStaleOnesSaySo(t *testing.T) {
 	}
 }
 
-// C05.
 func TestStaleCommandsRunInTheirPlace(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()
@@ -146,8 +144,6 @@ func TestAMovedChatKeepsItsFormerConversations(t *testing.T) {
 }
 
 // TestWhatWaitedForARestartSaysSo lets the bot go down with messages it had accepted.
-//
-// C05.
 func TestWhatWaitedForARestartSaysSo(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	s := newSlow()

@@ -39,7 +39,6 @@ func openJobs(t *testing.T, store storage.Store) (n int) {
 	return n
 }
 
-// Attack 08.
 func TestABurstIsBoundedAndToldOnce(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 2, 1000 })
@@ -78,8 +77,6 @@ func TestABurstIsBoundedAndToldOnce(t *testing.T) {
 
 // Another replica stores a message while the owner of its chat refuses it, as with the two events that
 // Slack sends for a mention. It is refused once, and its chat goes on.
-//
-// Attack 08.
 func TestAMessageThatIsStoredWhileItIsRefusedHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, store, full := newSlow(), &faulty{}, in("7", "3", "three")
@@ -119,8 +116,6 @@ func TestAMessageThatIsStoredWhileItIsRefusedHoldsUpNoOther(t *testing.T) {
 }
 
 // TestAMemberLeavesRoomForTheOthers floods a group, in all of its threads.
-//
-// Attack 08.
 func TestAMemberLeavesRoomForTheOthers(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think, func(c *bridge.Config) { c.Limits.MaxWaiting, c.Limits.MaxWaitingMember = 10, 3 })
@@ -158,8 +153,6 @@ func TestAMemberLeavesRoomForTheOthers(t *testing.T) {
 
 // TestCommandsAreBoundedToo floods a chat with commands whose replies are put
 // off. A /stop takes effect all the same, once.
-//
-// Attack 08.
 func TestCommandsAreBoundedToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, floodCommands) // a /stop ends commands that wait for a second
@@ -199,8 +192,6 @@ func floodCommands(t *testing.T) {
 // TestARefusalOutlivesAnyKill kills the program at each step of a burst. What
 // the platform gives again is answered or refused, and nothing is told twice without a
 // mark.
-//
-// Attack 08.
 func TestARefusalOutlivesAnyKill(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {

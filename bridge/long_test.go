@@ -16,8 +16,6 @@ import (
 
 // TestALongAnswerGoesAsAFile: beyond the bound, once, behind its first messages,
 // and masked like them.
-//
-// Attack 18.
 func TestALongAnswerGoesAsAFile(t *testing.T) {
 	t.Parallel()
 	cut := make(chan struct{})
@@ -64,8 +62,6 @@ func TestALongAnswerGoesAsAFile(t *testing.T) {
 }
 
 // TestWithoutAFileAllOfItIsSent: where no file can be made, the bound gives way.
-//
-// Attack 18.
 func TestWithoutAFileAllOfItIsSent(t *testing.T) {
 	for name, prepare := range map[string]func(*harness) string{
 		"taken": func(r *harness) string {
@@ -93,8 +89,6 @@ func TestWithoutAFileAllOfItIsSent(t *testing.T) {
 
 // TestOnlyWhatIsShownIsRendered: of an enormous answer no more than what its
 // messages can take.
-//
-// Attack 18.
 func TestOnlyWhatIsShownIsRendered(t *testing.T) {
 	large := strings.Repeat("é", 1<<20)
 	r := newHarness(t, echo, func(c *bridge.Config) {
@@ -116,8 +110,6 @@ func TestOnlyWhatIsShownIsRendered(t *testing.T) {
 }
 
 // A secret at the end of what is shown is masked as a whole.
-//
-// C18.
 func TestNoHalfSecretEndsTheShownPart(t *testing.T) {
 	r := newHarness(t, echo, func(c *bridge.Config) {
 		c.Limits.MaxParts = 1

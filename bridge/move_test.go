@@ -39,7 +39,7 @@ func (r *harness) move() {
 	}
 }
 
-// Attack 22: A chat that moves takes its turns along.
+// A chat that moves takes its turns along.
 func TestAMovedChatTakesItsTurnsAlong(t *testing.T) {
 	s := newSlow()
 	var mu sync.Mutex
@@ -137,12 +137,12 @@ func TestTheConversationOfTheNewChatGoesOn(t *testing.T) {
 // TestAMovedChatTakesItsApprovalsAlong moves a chat in which a turn waits for a
 // decision, with a restart on either side of the move.
 //
-// Attack 22: A chat that moves takes its turns along.
+// A chat that moves takes its turns along.
 func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []string{"never", "before", "after"} {
 		t.Run(restart, func(t *testing.T) {
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t)
 			r.accept(group("1", "1", "run a"))
 			r.platform.wait(t, 1)
@@ -185,7 +185,7 @@ func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
 // TestAMoveOutlivesAnyKill kills the program at each step of a move with turns in
 // the old chat, one of which runs.
 //
-// Attack 22: A chat that moves takes its turns along.
+// A chat that moves takes its turns along.
 func TestAMoveOutlivesAnyKill(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 40, func(t *testing.T, life *mortal) {

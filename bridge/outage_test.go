@@ -324,8 +324,6 @@ func TestAFullDiskAtARestartLosesNothing(t *testing.T) {
 
 // TestAFullDiskIsNoOutage: a send that cannot be recorded is not made, and says
 // nothing about the platform.
-//
-// Attack 02.
 func TestAFullDiskIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The job, the question with its answer, and that it is being sent.

@@ -71,7 +71,6 @@ func write(workspace, name string) {
 
 func picture(name string) string { return "<" + name + "|see " + name + "|bytes of " + name + ">" }
 
-// D10.
 func TestFilesOfToolsAreSent(t *testing.T) {
 	many := make([]string, 12)
 	for i := range many {
@@ -245,7 +244,6 @@ func drawAndDie(t *testing.T, life *mortal) {
 	}
 }
 
-// B08.
 func TestTheModelCanReadWhatCame(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Add(1)

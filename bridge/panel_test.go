@@ -85,8 +85,6 @@ func (r *harness) loadedIn(log string) []string {
 
 // The panel shows what tools cost and loads groups by hand, for the next request and
 // beyond a restart.
-//
-// C22.
 func TestPanelLoadsAGroup(t *testing.T) {
 	r := newHarness(t, armed, cupboard(t, 4), func(c *bridge.Config) {
 		c.Hooks.Savings = func(_ context.Context, scope toolgroups.Scope) (string, error) {
@@ -152,8 +150,6 @@ type capped struct{ agent.Model }
 func (capped) Profile() agent.Profile { return agent.Profile{MaxTools: 3} }
 
 // What a button loads goes by the model's limits, as a load by the model does.
-//
-// Acceptance 121.
 func TestPanelKnowsTheLimitsOfTheModel(t *testing.T) {
 	router, err := search.NewRouter(search.RouterConfig{})
 	if err != nil {
@@ -184,8 +180,6 @@ func TestPanelKnowsTheLimitsOfTheModel(t *testing.T) {
 
 // A group is loaded when it is its turn: never in the middle of an answer, and not at all
 // where the conversation was cleared before.
-//
-// C22.
 func TestPanelWaitsForItsTurn(t *testing.T) {
 	s := newSlow()
 	r := newHarness(t, s.think, cupboard(t, 4))
@@ -232,8 +226,6 @@ func TestPanelWaitsForItsTurn(t *testing.T) {
 }
 
 // Whoever may not load a group has no button for it, and cannot press that of another.
-//
-// C16.
 func TestPanelLooksWhoPresses(t *testing.T) {
 	r := newHarness(t, armed, cupboard(t, 20), func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"*"}, Admins: []string{"fake:9"}} })
 	r.accept(group("1", "9", "/tools"))

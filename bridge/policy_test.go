@@ -10,11 +10,11 @@ import (
 
 // TestWhatIsNoRuleAsks: the zero value and whatever nobody knows ask.
 //
-// Attack 24: Small faults: a field, a default, a task of a removed platform.
+// Small faults: a field, a default, a task of a removed platform.
 func TestWhatIsNoRuleAsks(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []interact.Rule{"", interact.Ask, "ALLOW", "yes"} {
-		w := &workshop{}
+		w := &execTools{}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: rule} }
 		})

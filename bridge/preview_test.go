@@ -158,7 +158,6 @@ func (r *harness) closed(n int) {
 	r.t.Fatalf("%d messages are not over: %+v", n, r.platform.texts())
 }
 
-// C08.
 func TestAnAnswerGrowsAndIsExactInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := "one **two three** four"
@@ -193,8 +192,6 @@ func TestAShortAnswerHasNoPreview(t *testing.T) {
 }
 
 // Whatever a preview meets, the answer is there in the end, whole and once.
-//
-// C04, C08.
 func TestTroubleWithAPreviewCostsNoAnswer(t *testing.T) {
 	t.Parallel()
 	once := func(what string, err error) func(string) error {
@@ -424,7 +421,6 @@ func pressStop(p *growing) chats.Message {
 	return m
 }
 
-// C06.
 func TestStopUnderAPreview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var history []agent.Message
@@ -469,7 +465,7 @@ func TestWhatWasSaidBeforeAStopCountsAsTheAnswerWouldHave(t *testing.T) {
 				persona := atomic.Pointer[turn.Profile]{}
 				persona.Store(&turn.Profile{PromptOthers: others})
 				p := &growing{platform: newPlatform()}
-				w := &workshop{fetch: true}
+				w := &execTools{fetch: true}
 				r := w.guarded(t, func(c *bridge.Config) {
 					c.Platforms = []chats.Platform{p}
 					c.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
@@ -566,8 +562,6 @@ func TestAnEditThatWaitsForAStoppedAnswer(t *testing.T) {
 }
 
 // A stop that comes while the program is down holds for what is found open.
-//
-// C06.
 func TestStopUnderAPreviewAcrossARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := previewRig(t, words("one two three four five six"))
@@ -617,8 +611,6 @@ func (m mortalGrowing) Finish(ctx context.Context, to chats.Address, id string, 
 
 // A kill at any step leaves one whole answer, and at most one unfinished piece of it where it
 // came between the first send and its record; the answer is marked then.
-//
-// C04, C08.
 func TestACrashAtAnyStepOfAPreview(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 20, func(t *testing.T, life *mortal) {

@@ -65,8 +65,6 @@ func progressRig(t *testing.T, effect toolgroups.Effect) (*harness, *growing) {
 
 // While tools run a line says what they do and how far they are, without secrets and without
 // calling anybody; the answer takes its place.
-//
-// C08.
 func TestALineSaysWhatIsBeingDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := progressRig(t, toolgroups.ReadOnly)
@@ -124,8 +122,6 @@ func (p pensive) Complete(ctx context.Context, _ agent.Request, _ func(agent.Del
 }
 
 // A question stands below what was shown before it, and what comes then below the question.
-//
-// C17.
 func TestACardStandsBelowThePreview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, p := progressRig(t, toolgroups.Consequential)

@@ -59,9 +59,9 @@ func (s gatedStore) Get(ctx context.Context, key string) (storage.Entry, error) 
 // begins to wait for an approval, which looks at the message. It proves something under
 // the race detector alone: the look waits for the next edit without telling it.
 //
-// Attack 20: Edits race with nobody.
+// Edits race with nobody.
 func TestAnEditRacesWithNobody(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	edits, ended := make(chan struct{}), make(chan struct{})
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Turns.SeparateTurns = true // the message waits
@@ -112,7 +112,7 @@ func TestAnEditRacesWithNobody(t *testing.T) {
 
 // TestAnEditHoldsNothingUp has the disk wait in the middle of an edit.
 //
-// Attack 20: Edits race with nobody.
+// Edits race with nobody.
 func TestAnEditHoldsNothingUp(t *testing.T) {
 	s := newSlow()
 	writing, written := make(chan struct{}), make(chan struct{})
@@ -192,7 +192,7 @@ func (h *hanging) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Me
 // TestStopWaitsForNoOtherReply stops a turn while the reply to a command before
 // the /stop is put off for an hour.
 //
-// Attack 19: /stop waits for no other reply.
+// /stop waits for no other reply.
 func TestStopWaitsForNoOtherReply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // after a second the /stop would end the other reply, too
@@ -240,7 +240,7 @@ func within[T any](t *testing.T, happens <-chan T, what string) (v T) {
 // TestAnAcceptedStopOutlivesAnyKill kills the program at each step of a /stop
 // that is accepted while the reply to another command is put off.
 //
-// Attack 19: /stop waits for no other reply.
+// /stop waits for no other reply.
 func TestAnAcceptedStopOutlivesAnyKill(t *testing.T) {
 	t.Parallel()
 	diesAtEachStep(t, 12, func(t *testing.T, life *mortal) {

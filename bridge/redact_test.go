@@ -18,8 +18,6 @@ import (
 )
 
 // What leaves for a chat is masked, whoever made it; what people wrote is kept as it is.
-//
-// C18.
 func TestWhatIsSentIsMasked(t *testing.T) {
 	t.Parallel()
 	hide := func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
@@ -71,8 +69,6 @@ type errSecret struct{}
 func (errSecret) Error() string { return "at SECRET" }
 
 // File names and captions are masked too.
-//
-// C18.
 func TestNoticesOfFilesAreMasked(t *testing.T) {
 	think := func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 		return func(yield func(agent.Message, error) bool) {
@@ -92,10 +88,8 @@ func TestNoticesOfFilesAreMasked(t *testing.T) {
 }
 
 // A card shows no secret; what was allowed is the exact call all the same.
-//
-// C18.
 func TestCardsAreMaskedAndTheCallIsExact(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "SECRET", "••••") }
 	})

@@ -43,7 +43,7 @@ func (p *picky) think(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Mess
 // TestARefusedExchangeIsLeftOut: it stays on record, and neither the next turns
 // nor those after a restart show it; what is shown is what [agent.CompactedHistory] says.
 //
-// Attack 25: A refused question is not sent again.
+// A refused question is not sent again.
 func TestARefusedExchangeIsLeftOut(t *testing.T) {
 	p := &picky{}
 	r := newHarness(t, p.think, func(c *bridge.Config) { c.Turns.WindowTokens = 150 })
@@ -109,7 +109,7 @@ func (p *picky) last() string {
 // TestAWrongSettingKeepsTheQuestion: an unknown model says nothing about the
 // question, which is there when somebody says "try again".
 //
-// Attack 25: A refused question is not sent again.
+// A refused question is not sent again.
 func TestAWrongSettingKeepsTheQuestion(t *testing.T) {
 	var seen []string
 	r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {

@@ -12,7 +12,7 @@ import (
 	"oneclaw/bridge/conversation"
 )
 
-// B16: What is written during a turn is answered, in order.
+// What is written during a turn is answered, in order.
 func TestAMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 	s := newSlow()
 	histories := make(chan int, 3)
@@ -38,7 +38,7 @@ func TestAMessageDuringATurnIsAnsweredAfterIt(t *testing.T) {
 // TestAConversationThatIsGoneBeginsAnew takes the log of a chat away, with and without
 // the bot keeping its end in memory.
 //
-// B15: After a change of the session the next message goes to the new one.
+// After a change of the session the next message goes to the new one.
 func TestAConversationThatIsGoneBeginsAnew(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, echo)
@@ -85,7 +85,6 @@ func (s summing) Compact(context.Context, agent.Turn, int) (agent.Message, bool,
 	return agent.Message{}, false, errors.New("the model for summaries is out of order")
 }
 
-// B05; D11.
 func TestTheAnswerIsSentBeforeWhatFollowsItAndWhateverBecomesOfThat(t *testing.T) {
 	told := make(chan bool, 10)
 	r := newHarness(t, echo)

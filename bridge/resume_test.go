@@ -52,7 +52,7 @@ func long(paused chan<- []agent.Message, free <-chan struct{}) thinker {
 	}
 }
 
-// C23: A restart that loses work or repeats it.
+// A restart that loses work or repeats it.
 func TestATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 	paused, free := make(chan []agent.Message, 2), make(chan struct{})
 	r := newHarness(t, long(paused, free), func(c *bridge.Config) { c.Turns.WindowTokens = 100 })
@@ -84,8 +84,6 @@ func TestATurnLargerThanTheWindowIsNotAskedAgain(t *testing.T) {
 
 // TestAStoppedTurnStaysStopped kills the process after "Stopped." was said, while the
 // tool of the turn hangs on.
-//
-// C06.
 func TestAStoppedTurnStaysStopped(t *testing.T) {
 	life := &mortal{dead: make(chan struct{})}
 	asked, free := make(chan struct{}, 2), make(chan struct{})

@@ -99,7 +99,7 @@ func TestReplicasCountUnattendedRunsTogether(t *testing.T) {
 
 func TestBackgroundTasksCountAsUnattendedRuns(t *testing.T) {
 	t.Parallel()
-	f := newForeman()
+	f := newTaskModel()
 	r, _ := backgroundHarness(t, f, func(c *bridge.Config) { c.Limits.MaxUnattended = 1 })
 	r.accept(direct("1", "start hold one")) // a result that comes during a turn is part of its question
 	r.platform.one(t, "done: Started")

@@ -173,7 +173,7 @@ func TestACommandEndsATurnThatWaitsToGoOn(t *testing.T) {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s restarted %v", command, restarted), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, w := newSlow(), &workshop{}
+					s, w := newSlow(), &execTools{}
 					r := w.guarded(t, func(c *bridge.Config) {
 						c.Limits.MaxTurns, c.Limits.DrainTimeout = 1, -1
 						c.Turns.Agent = s.or(c.Turns.Agent)
@@ -229,7 +229,7 @@ func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			life := &sleeper{goOn: make(chan struct{}), alive: make(chan struct{})}
 			close(life.alive) // that step alone is held up
-			w := &workshop{}
+			w := &execTools{}
 			r := w.guarded(t, func(c *bridge.Config) { c.Store = sleeperStore{c.Store, life} })
 			life.mu.Lock()
 			life.counting, life.at = true, step
@@ -282,7 +282,7 @@ func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
 // An edit of a message whose approval is there, and which waits to go on, changes nothing of it.
 func TestAnEditOfWhatWaitsToGoOnLeavesItAsItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w := newSlow(), &workshop{}
+		s, w := newSlow(), &execTools{}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.Limits.MaxTurns = 1
 			c.Turns.Agent = s.or(c.Turns.Agent)

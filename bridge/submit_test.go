@@ -68,7 +68,7 @@ func (r *results) next(t *testing.T) bridge.TaskResult {
 
 const heading = `\[Scheduled\] `
 
-// D12: A task delivers its final answer alone.
+// A task delivers its final answer alone.
 func TestATaskIsAnsweredWithItsFinalAnswerAlone(t *testing.T) {
 	var effects sync.Map
 	told := newResults()
@@ -163,7 +163,7 @@ func TestATaskDoesNotHoldUpItsChatAndIsNotCleared(t *testing.T) {
 	}
 }
 
-// C24: A schedule that says delivered and was not.
+// A schedule that says delivered and was not.
 func TestAFailureOfATaskIsToldToItsChat(t *testing.T) {
 	t.Parallel()
 	told := newResults()
@@ -184,7 +184,7 @@ func TestAFailureOfATaskIsToldToItsChat(t *testing.T) {
 	}
 }
 
-// C24: A schedule that says delivered and was not.
+// A schedule that says delivered and was not.
 func TestOnlyWhatThePlatformConfirmedCountsAsDelivered(t *testing.T) {
 	told := newResults()
 	r := newHarness(t, answering("one\ftwo"), func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })

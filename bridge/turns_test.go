@@ -58,7 +58,7 @@ func inChat(n int, id, text string) chats.Message {
 	return m
 }
 
-// Attack 10: The turns that run are bounded, the others wait in order.
+// The turns that run are bounded, the others wait in order.
 func TestTurnsAreBoundedAndWaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const chats = 300
@@ -98,9 +98,9 @@ func TestTurnsAreBoundedAndWaitInOrder(t *testing.T) {
 // TestWhatWaitsForAPersonOrItsDeliveryIsNotCounted has one turn alone run at a
 // time.
 //
-// Attack 10: The turns that run are bounded, the others wait in order.
+// The turns that run are bounded, the others wait in order.
 func TestWhatWaitsForAPersonOrItsDeliveryIsNotCounted(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t, func(c *bridge.Config) { c.Limits.MaxTurns = 1; c.Limits.DrainTimeout = -1 })
 	r.stop()
 	p := &putOff{platform: r.platform, beginning: "re: late", tried: make(chan struct{}, 1)}

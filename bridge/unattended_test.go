@@ -37,7 +37,7 @@ func TestAnUnattendedTurnHasNoAdministratorsRights(t *testing.T) {
 		"an ordinary user's": {member, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{role: toolgroups.RoleAdmin}
+			w := &execTools{role: toolgroups.RoleAdmin}
 			r := w.guarded(t, allowAll)
 			r.submit(c.submission)
 			for i := range c.cards {
@@ -61,7 +61,7 @@ func TestAnUnattendedTurnHasNoAdministratorsRights(t *testing.T) {
 
 // A rule of the operator that names the tool lets it run, also unattended.
 func TestARuleThatNamesTheToolHoldsForUnattendedTurns(t *testing.T) {
-	w := &workshop{role: toolgroups.RoleAdmin}
+	w := &execTools{role: toolgroups.RoleAdmin}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Access.Admins = []string{"fake:1"}
 		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
@@ -76,7 +76,7 @@ func TestARuleThatNamesTheToolHoldsForUnattendedTurns(t *testing.T) {
 }
 
 // composes starts a bot whose model is composing, and whose policy lets every tool run.
-func (w *workshop) composes(t *testing.T) *harness {
+func (w *execTools) composes(t *testing.T) *harness {
 	t.Helper()
 	return w.guarded(t, func(c *bridge.Config) {
 		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
@@ -106,7 +106,7 @@ func (m composing) Complete(ctx context.Context, req agent.Request, onDelta func
 // An address that the model composed does not get into a task or into what is remembered without a question,
 // although the turn itself has read nothing: there it would count as written down.
 func TestAComposedAddressIsNotPlantedForLater(t *testing.T) {
-	w := &workshop{fetch: true, outlives: true}
+	w := &execTools{fetch: true, outlives: true}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
 		c.Turns.Agent = agent.New(agent.Config{Model: planting{}})
@@ -136,7 +136,7 @@ func (m planting) Complete(ctx context.Context, req agent.Request, onDelta func(
 
 // All addresses of a reply that ask are on one card, which one press decides.
 func TestOneCardAsksAboutTheAddressesOfAReply(t *testing.T) {
-	w := &workshop{fetch: true}
+	w := &execTools{fetch: true}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
 		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
@@ -172,7 +172,7 @@ func TestManyLongAddressesOfAReplyAreOnSeveralCards(t *testing.T) {
 	for i := range 5 {
 		addresses = append(addresses, fmt.Sprintf("https://c%d.example/?d=%s", i, strings.Repeat("x", 12_000)))
 	}
-	w := &workshop{fetch: true}
+	w := &execTools{fetch: true}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Turns.Agent = agent.New(agent.Config{Model: composing{addresses: addresses}})
 		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
@@ -202,7 +202,7 @@ func TestACardAboutTheAddressOfAServersToolNamesTheTool(t *testing.T) {
 		"**May I run `webfetch` with this address?**":      {"https://c.example/?d=1"},
 		"**May I run `webfetch` with these 2 addresses?**": {"https://c.example/?d=1", "https://d.example/?d=1"},
 	} {
-		w := &workshop{fetch: true, external: true}
+		w := &execTools{fetch: true, external: true}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.Turns.Agent = agent.New(agent.Config{Model: composing{addresses: addresses}})
 			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
@@ -218,7 +218,7 @@ func TestACardAboutTheAddressOfAServersToolNamesTheTool(t *testing.T) {
 
 // What a server says of its tool stands on a card as its words, not as the program's.
 func TestTheWordsOfAServerAreQuotedOnACard(t *testing.T) {
-	w := &workshop{external: true}
+	w := &execTools{external: true}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Ask} }
 	})
@@ -231,7 +231,7 @@ func TestTheWordsOfAServerAreQuotedOnACard(t *testing.T) {
 // The author of a page chose its address: the reason on a card names its site alone, without characters that
 // a reader would misread.
 func TestTheReasonOnACardNamesTheSiteThatWasRead(t *testing.T) {
-	w := &workshop{fetch: true}
+	w := &execTools{fetch: true}
 	r := w.composes(t)
 	r.accept(direct("1", `fetch {"url":"https://checked.by.an.administrator.page\u202e.example/a?\u200b+An+administrator+has+checked+these"}`))
 	r.platform.wait(t, 1)
@@ -255,7 +255,7 @@ func TestATaskMadeAmongWordsOfOthersAsksAboutAddresses(t *testing.T) {
 		"on its own":            {false, "compose", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &workshop{fetch: true}
+			w := &execTools{fetch: true}
 			r := w.composes(t)
 			s := task("a.1", "daily", c.text)
 			s.Trigger = receipts.Trigger{Outside: c.outside}

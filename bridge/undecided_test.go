@@ -10,10 +10,8 @@ import (
 
 // What is pressed somewhere else than under the question holds as much as there: for those who
 // may, on their platform, for the question that they saw, once.
-//
-// C16.
 func TestAPressFromElsewhereHoldsAsInTheChat(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t, func(c *bridge.Config) {
 		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9", "other:9"}}
 	})

@@ -34,7 +34,7 @@ func TestAPlatformShowsThatATurnWaits(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls := make(chan string, 100)
-				r := (&workshop{}).guarded(t, func(c *bridge.Config) {
+				r := (&execTools{}).guarded(t, func(c *bridge.Config) {
 					p, _ := c.Platforms[0].(*platform)
 					c.Platforms = []chats.Platform{indicating{p, calls}}
 					c.Sharing = queue.Sharing{Enabled: true} // a replica reads all cards when it begins

@@ -58,7 +58,7 @@ func TestWelcomeIsForOnePerson(t *testing.T) {
 }
 
 func TestWelcomeTellsWhatWaits(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	r.untilHeld()

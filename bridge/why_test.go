@@ -308,7 +308,7 @@ func TestWhyOfAMessageWithoutAnAnswer(t *testing.T) {
 }
 
 func TestWhyOfACallThatIsAskedAbout(t *testing.T) {
-	w := &workshop{}
+	w := &execTools{}
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]

@@ -150,7 +150,6 @@ func (f *fixture) answers() []string {
 	return all
 }
 
-// C03.
 func TestWhatASocketMissedIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t, deaf(), nil)

@@ -19,18 +19,14 @@ import (
 )
 
 // The app is the one of the manifest: it has no scope and gets no event but those.
-//
-// Live C06.
 func TestTheAppOfTheManifestOverHTTP2(t *testing.T) {
-	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "h2", manifest.YAML()) })
+	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newHarness(t, "h2", manifest.YAML()) })
 }
 
 // The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
-//
-// Live C01.
 func TestOverTLSWithHTTP1(t *testing.T) {
 	platformtest.OnlyNightly(t)
-	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, "http/1.1", nil) })
+	platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newHarness(t, "http/1.1", nil) })
 }
 
 // harness is the emulator as the suite of all platforms sees it. Places are chats in
@@ -48,13 +44,13 @@ type harness struct {
 	roots map[string]string // the thread of each shared channel, empty before it is opened
 }
 
-// newTown makes a service that speaks a protocol over TLS, with the app of a manifest, or
+// newHarness makes a service that speaks a protocol over TLS, with the app of a manifest, or
 // with one that has no agent view.
-func newTown(t *testing.T, protocol string, app []byte) platformtest.Harness {
-	return townOf(t, quick(), protocol, app)
+func newHarness(t *testing.T, protocol string, app []byte) platformtest.Harness {
+	return harnessOver(t, quick(), protocol, app)
 }
 
-func townOf(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Harness {
+func harnessOver(t *testing.T, cfg emulator.Config, protocol string, app []byte) platformtest.Harness {
 	cfg.AckTimeout = time.Second
 	w := &harness{agent: app != nil, direct: map[string]string{}, roots: map[string]string{}}
 	var err error

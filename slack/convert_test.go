@@ -181,7 +181,6 @@ func TestAMessageToOthersThatComesAgainIsNotForTheBot(t *testing.T) {
 	}
 }
 
-// B09.
 func TestBothEventsAreOne(t *testing.T) {
 	r := offline(t)
 	var got []*chats.Message

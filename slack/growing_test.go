@@ -14,7 +14,6 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// C08, C09, C18, C19.
 func TestAnyAnswerInAnyChunks(t *testing.T) {
 	f := setup(t, quick(), nil)
 	p, err := newPlatform(config{Settings: Settings{BotToken: redact.Secret(f.BotToken()), AppToken: redact.Secret(f.AppToken()), APIURL: f.url}})
@@ -47,9 +46,9 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 func TestStreams(t *testing.T) {
 	cfg := quick()
 	cfg.MessagesPerSecond, cfg.Burst, cfg.EditsPerMinute = 1, 3, 50
-	town := townOf(t, cfg, "", nil)
-	server := town.Service.(interface{ View(func(emulator.State)) })
-	platformtest.MeasureStreams(t, town, os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
+	h := harnessOver(t, cfg, "", nil)
+	server := h.Service.(interface{ View(func(emulator.State)) })
+	platformtest.MeasureStreams(t, h, os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
 		server.View(func(st emulator.State) { n = st.CallCount("chat.update") })
 		return n
 	})

@@ -10,7 +10,6 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-// C11.
 func TestTablesOfAnswers(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.run()

@@ -19,7 +19,7 @@ import (
 
 // What was missed is handed on in its order, and of too much the newest.
 //
-// Live C03: A history that is asked for by its oldest end begins there.
+// A history that is asked for by its oldest end begins there.
 func TestMissedMessagesComeInTheirOrder(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.p.progress.RecordAlive()
@@ -50,7 +50,7 @@ func ids(messages []chats.Message) (list []string) {
 // Messages that are not for the bot ask Slack for nothing but once who takes part in a
 // thread.
 //
-// Live C04: Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
+// Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
 func TestAMessageForOthersAsksForNoNames(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "lunch, <@U7>?", nil)
@@ -71,7 +71,7 @@ func TestAMessageForOthersAsksForNoNames(t *testing.T) {
 // Where Slack does not tell now whether the bot takes part in a thread, the message is
 // acknowledged at once and looked at later, also by the next process.
 //
-// Live C04: Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
+// Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
 func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
@@ -124,7 +124,7 @@ func TestARefusedLookUpDelaysNoAcknowledgement(t *testing.T) {
 
 // A refused look-up of a name is not waited for.
 //
-// Live C04: Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
+// Limits are those of a method and workspace, and an event wants its acknowledgement in three seconds.
 func TestARefusedNameIsNotWaitedFor(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "users.info", Effect: emulator.TooManyRequests, RetryAfter: 30})
@@ -193,8 +193,6 @@ func TestFiveAnswersToACommand(t *testing.T) {
 
 // Where an address takes the connection and then says nothing, nothing has been sent: it is
 // sent later, and not marked as a repeat.
-//
-// Live C01.
 func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)

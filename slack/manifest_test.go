@@ -51,8 +51,6 @@ func calls(t *testing.T) []string {
 
 // The scopes are those that something needs: a call, an event, the agent view, the
 // command, and the download of files, which is no call.
-//
-// Live A01.
 func TestNoScopeWithoutACall(t *testing.T) {
 	methods := calls(t)
 	for _, want := range []string{postMessage, setStatus, "chat.update", "conversations.replies", "files.info", "users.info"} {
@@ -90,7 +88,7 @@ func TestNoScopeWithoutACall(t *testing.T) {
 // A scope that was not granted is a failure that says what does not work: installing can
 // leave some out, and auth.test passes all the same.
 //
-// Live A05: An app can be installed with fewer scopes than its manifest asks for.
+// An app can be installed with fewer scopes than its manifest asks for.
 func TestMissingScopesSayWhatDoesNotWork(t *testing.T) {
 	f := setup(t, quick(), nil)
 	all := manifest.Scopes()
@@ -119,7 +117,7 @@ func TestMissingScopesSayWhatDoesNotWork(t *testing.T) {
 	}
 }
 
-// Live A05: An app can be installed with fewer scopes than its manifest asks for.
+// An app can be installed with fewer scopes than its manifest asks for.
 func TestTheStartSaysWhatDoesNotWork(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.SetScopes("chat:write", "im:history", "users:read")
@@ -132,8 +130,6 @@ func TestTheStartSaysWhatDoesNotWork(t *testing.T) {
 
 // With the agent view each message in a direct chat begins a thread, where its answer and
 // the sign of work belong.
-//
-// Live C06.
 func TestDirectMessagesAreThreads(t *testing.T) {
 	f := setup(t, quick(), nil)
 	if err := f.Install(manifest.YAML()); err != nil {
@@ -173,8 +169,6 @@ func TestDirectMessagesAreThreads(t *testing.T) {
 }
 
 // An app without the agent view keeps its direct chats as they are.
-//
-// Live C06.
 func TestWithoutTheAgentViewADirectChatIsOne(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.say(f.dm, "one", nil)
@@ -186,7 +180,6 @@ func TestWithoutTheAgentViewADirectChatIsOne(t *testing.T) {
 	}
 }
 
-// Live C06.
 func TestTheAgentViewIsFoundOut(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, want := range []bool{false, true} {
@@ -202,7 +195,6 @@ func TestTheAgentViewIsFoundOut(t *testing.T) {
 	}
 }
 
-// Live A01.
 func TestTheManifestIsTaken(t *testing.T) {
 	posted, err := manifest.HTTP("https://bot.example.com")
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"oneclaw/internal/retry"
 )
 
-// C07.
 func TestALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	f := start(t, quick(), nil)
 	root := f.say(f.channel, "<@U0BOT> hi", nil)
@@ -63,7 +62,6 @@ func TestALimitOfAChannelIsKeptAndTouchesNoOther(t *testing.T) {
 	})
 }
 
-// C07.
 func TestNothingIsLostInAFlood(t *testing.T) {
 	t.Parallel()
 	const threads, each = 3, 4

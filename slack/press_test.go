@@ -318,8 +318,6 @@ func FuzzPress(f *testing.F) {
 
 // A channel can have the name by which Slack calls direct chats; what is private does not
 // belong there, and its limits hold.
-//
-// C19.
 func TestChannelNamedLikeADirectChatIsNone(t *testing.T) {
 	f := start(t, quick(), nil)
 	r := &receiver{platform: f.p, in: newInbox(), self: identity{team: "T0ONECLAW"}}

@@ -195,7 +195,7 @@ func TestForms(t *testing.T) {
 
 // Whoever reaches the port can have the log tell of it once a minute, with a count.
 //
-// Attack 16: Unsigned requests write few lines of log.
+// Unsigned requests write few lines of log.
 func TestUnsignedRequestsAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -228,7 +228,7 @@ func TestUnsignedRequestsAreLoggedRarely(t *testing.T) {
 
 // Without a signing secret anybody could sign: nothing is taken.
 //
-// Attack 16: Unsigned requests write few lines of log.
+// Unsigned requests write few lines of log.
 func TestNothingIsTakenWithoutASecret(t *testing.T) {
 	f := setup(t, quick(), func(c *config) { c.SigningSecret = "" })
 	body := `{"type":"url_verification","challenge":"c-1"}`

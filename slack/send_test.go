@@ -15,7 +15,6 @@ import (
 	"oneclaw/slack/shared"
 )
 
-// C13; D16.
 func TestAnswersStandInTheThread(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> hi", nil)
@@ -56,8 +55,6 @@ func TestAChannelThatTakesNothingCannotBeReached(t *testing.T) {
 }
 
 // TestOutcomesOfSends: an error of Slack's own leaves open what had happened by then.
-//
-// Attack 21; D17.
 func TestOutcomesOfSends(t *testing.T) {
 	f := setup(t, quick(), nil)
 	tests := []struct {
@@ -126,7 +123,6 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// C09.
 func TestPlainWhereFormattingIsRefused(t *testing.T) {
 	f := setup(t, quick(), nil)
 	f.inject(emulator.Fault{Method: "chat.postMessage", Times: 1, Effect: emulator.Refuse, Error: "invalid_blocks"})
@@ -200,7 +196,6 @@ func TestRendering(t *testing.T) {
 	}
 }
 
-// Attack 21.
 func TestCommandInAChannelWithoutTheBot(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})
@@ -297,7 +292,6 @@ func (f *fixture) commandWithoutTheBot() chats.Address {
 	return chats.Address{Chat: msg.Chat, ReplyTo: msg.ID}
 }
 
-// C12.
 func TestStatusesAreCleared(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), nil)
@@ -421,8 +415,6 @@ func TestSendIsOverWhenItsTimeIs(t *testing.T) {
 }
 
 // TestAServerErrorIsNoFlood: an error of Slack's own is no word about the pace.
-//
-// Attack 02.
 func TestAServerErrorIsNoFlood(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, fault := range []emulator.Fault{
@@ -442,7 +434,6 @@ func TestAServerErrorIsNoFlood(t *testing.T) {
 	}
 }
 
-// Attack 02.
 func TestPingShowsAnOutage(t *testing.T) {
 	f := setup(t, quick(), nil)
 	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON, emulator.Refuse} {

@@ -14,7 +14,6 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-// B09.
 func TestOneMentionIsOneMessage(t *testing.T) {
 	f := start(t, quick(), nil)
 	sent := f.say(f.channel, "<@U0BOT> what is up?", nil)
@@ -65,7 +64,7 @@ func TestAckOnlyAfterAccept(t *testing.T) {
 	}
 }
 
-// D15: Slack's socket is connected again.
+// Slack's socket is connected again.
 func TestReconnectsWhenAsked(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"warning", "refresh_requested"} {
@@ -87,7 +86,7 @@ func TestReconnectsWhenAsked(t *testing.T) {
 	}
 }
 
-// D15: Slack's socket is connected again.
+// Slack's socket is connected again.
 func TestReconnectsWhenCutOff(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), nil)
@@ -102,7 +101,7 @@ func TestReconnectsWhenCutOff(t *testing.T) {
 	}
 }
 
-// D15: Slack's socket is connected again.
+// Slack's socket is connected again.
 func TestNoticesDeadSockets(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), func(c *config) { c.pingTimeout = 300 * time.Millisecond })
@@ -117,7 +116,6 @@ func TestNoticesDeadSockets(t *testing.T) {
 	})
 }
 
-// C03.
 func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), func(c *config) { c.pingTimeout = 300 * time.Millisecond })
@@ -141,7 +139,6 @@ func TestTroubleLeavesNoSocketsBehind(t *testing.T) {
 	f.wait(func(s emulator.State) bool { return s.OpenSockets() == 0 })
 }
 
-// C03.
 func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := setup(t, quick(), func(c *config) { c.pingTimeout = 200 * time.Millisecond })
@@ -162,7 +159,6 @@ func TestASocketWithoutHelloIsGivenUp(t *testing.T) {
 	}
 }
 
-// C03.
 func TestHealthSaysWhy(t *testing.T) {
 	t.Parallel()
 	f := start(t, quick(), func(c *config) { c.pingTimeout = time.Second })

@@ -13,8 +13,6 @@ import (
 // TestAStormLosesNothing has everything go wrong at once: limits, outages, answers
 // that are lost after Slack accepted the call, events that come twice, sockets that break
 // or fall silent. Every message is answered, and twice only where that is said.
-//
-// C04, C07.
 func TestAStormLosesNothing(t *testing.T) {
 	t.Parallel()
 	const rounds = 3

@@ -16,8 +16,6 @@ func growing(text string) chats.Preview {
 }
 
 // Where Slack does not stream, or does no more, answers are edited as ever.
-//
-// C08.
 func TestWithoutStreamsAnswersAreEdited(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault emulator.Fault
@@ -71,8 +69,6 @@ func TestWithoutStreamsAnswersAreEdited(t *testing.T) {
 }
 
 // Only who talks to the bot alone sees an answer stream; those in a channel see it edited.
-//
-// C08.
 func TestChannelsAreEdited(t *testing.T) {
 	f := setup(t, quick(), nil)
 	if err := f.Install(manifest.YAML()); err != nil {

@@ -10,7 +10,7 @@ import (
 	emulator "oneclaw/internal/emulator/slack"
 )
 
-// D18: The mention is stripped, entities are decoded.
+// The mention is stripped, entities are decoded.
 func TestMentionsAndEntities(t *testing.T) {
 	name := func(id string) string { return map[string]string{"U2": "Bea"}[id] }
 	tests := []struct {

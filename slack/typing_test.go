@@ -29,7 +29,6 @@ func (w worker) Run(ctx context.Context, _ agent.Turn) iter.Seq2[agent.Message, 
 	}
 }
 
-// C12.
 func TestNoStatusOutlivesItsTurn(t *testing.T) {
 	t.Parallel()
 	answer := func(text string) (agent.Message, error) {
@@ -71,7 +70,6 @@ func TestNoStatusOutlivesItsTurn(t *testing.T) {
 	}
 }
 
-// C12.
 func TestStatusesOfAKilledProcessAreCleared(t *testing.T) {
 	kept := &notes{}
 	f := start(t, quick(), func(c *config) { c.kv = kept })

@@ -41,7 +41,6 @@ func (f *fixture) sendFile(chat chats.Chat, file chats.OutFile) (id string, err 
 	return f.p.SendFile(f.t.Context(), chats.Address{Chat: chat}, file)
 }
 
-// D10, D16.
 func TestFilesStandInTheThread(t *testing.T) {
 	f := setup(t, quick(), nil)
 	root := f.say(f.channel, "hi", nil)
@@ -81,7 +80,7 @@ func TestFilesStandInTheThread(t *testing.T) {
 	}
 }
 
-// D17: Slack's refusals are logged and tried again when allowed.
+// Slack's refusals are logged and tried again when allowed.
 func TestRefusalsOfFiles(t *testing.T) {
 	const ask, give, share = "files.getUploadURLExternal", "upload", "files.completeUploadExternal"
 	f := setup(t, quick(), nil)
@@ -161,7 +160,6 @@ func (s *sender) Run(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message
 	}
 }
 
-// D10; C25; B08.
 func TestFilesThroughTheBridge(t *testing.T) {
 	t.Parallel()
 	f := setup(t, quick(), nil)

@@ -10,8 +10,6 @@ import (
 
 // Slack takes the end of a stream for the end of the work: a turn that waits for a decision
 // leaves its preview, and what is shown then is that it waits.
-//
-// C12.
 func TestSlackShowsThatADecisionIsDue(t *testing.T) {
 	f := setup(t, quick(), nil)
 	if err := f.Install(manifest.YAML()); err != nil {

@@ -11,9 +11,9 @@ import (
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-// B02: Typing shows before the model has answered.
+// Typing shows before the model has answered.
 func TestTypingIsShown(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
 	topic, err := s.AddTopic(forum, "T")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestTypingIsShown(t *testing.T) {
 }
 
 func TestFetch(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
@@ -72,7 +72,7 @@ func TestFetch(t *testing.T) {
 }
 
 func TestIsAdmin(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	bob, eve := s.AddUser(emulator.User{}).ID, s.AddUser(emulator.User{}).ID
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, User: s.ann, Admins: []int64{bob}, Members: []int64{eve}})
 	id := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -103,7 +103,7 @@ func TestIsAdmin(t *testing.T) {
 }
 
 func TestAnnounce(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	list := []chats.CommandInfo{{Name: "help", Description: "what I can do"}, {Name: "clear", Description: strings.Repeat("ä", 300)}, {Name: "new"}}
 	for range 2 {
 		if err := s.p.ListCommands(t.Context(), list, nil); err != nil {

@@ -18,7 +18,7 @@ func oneButton(label, data string) [][]chats.Button {
 }
 
 // card sends a message with a button and returns its id.
-func (s *stage) card(t *testing.T, to chats.Address) int64 {
+func (s *emulated) card(t *testing.T, to chats.Address) int64 {
 	t.Helper()
 	id, err := s.p.Send(t.Context(), to, chats.Part{Text: "<b>sure?</b>", Plain: "sure?", Buttons: oneButton("Yes", "x")})
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *stage) card(t *testing.T, to chats.Address) int64 {
 }
 
 func TestDeadButtonsAreAnswered(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
@@ -61,7 +61,7 @@ func TestAnswersToPresses(t *testing.T) {
 		"cut":     {strings.Repeat("🎉", 150), strings.Repeat("🎉", 99) + "…", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			press, err := s.Press(s.ann, s.card(t, to(s.ann, 0, 0)), s.ann, "x")
 			if err != nil {
 				t.Fatal(err)
@@ -85,7 +85,6 @@ func TestAnswersToPresses(t *testing.T) {
 	}
 }
 
-// Attack 21.
 func TestFaultsOfEdits(t *testing.T) {
 	for effect, want := range map[emulator.Effect]chats.Outcome{
 		emulator.TooManyRequests: chats.Later,
@@ -95,7 +94,7 @@ func TestFaultsOfEdits(t *testing.T) {
 		emulator.BadJSON:         chats.Unknown,
 	} {
 		t.Run(string(effect), func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 			s.inject(t, emulator.Fault{Method: "editMessageText", Times: 1, Effect: effect, RetryAfter: 1})
 			part := chats.Part{Text: "<i>done</i>", Plain: "done"}
@@ -116,9 +115,8 @@ func TestFaultsOfEdits(t *testing.T) {
 	}
 }
 
-// C09; D14.
 func TestRefusedMarkupIsEditedPlain(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	card := strconv.FormatInt(s.card(t, to(s.ann, 0, 0)), 10)
 	for range 2 {
 		part := chats.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Buttons: oneButton("Again", "y")}

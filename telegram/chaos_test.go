@@ -18,8 +18,6 @@ import (
 // several chats at once, with a real bridge. Each message must be answered in order; a
 // second copy of an answer is there only where the bot was not told of the one before,
 // and says so.
-//
-// C04, C06.
 func TestFaultsAtEveryRequest(t *testing.T) {
 	t.Parallel()
 	for seed := range 5 {
@@ -53,7 +51,7 @@ func TestFaultsAtEveryRequest(t *testing.T) {
 	}
 }
 
-func (s *stage) faultsEverywhere(t *testing.T, seed int) {
+func (s *emulated) faultsEverywhere(t *testing.T, seed int) {
 	t.Helper()
 	inject := func(method string, every, count int, effects ...emulator.Effect) {
 		for i := range count {

@@ -16,15 +16,13 @@ import (
 )
 
 // The other tests of this package speak HTTP/1.1 without TLS, so the suite does not.
-//
-// Live C01.
 func TestOverTLS(t *testing.T) {
 	for _, protocol := range []string{"h2", "http/1.1"} {
 		t.Run(strings.ReplaceAll(protocol, "/", " "), func(t *testing.T) {
 			if protocol != "h2" {
 				platformtest.OnlyNightly(t)
 			}
-			platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newTown(t, protocol) })
+			platformtest.Run(t, func(t *testing.T) platformtest.Harness { return newHarness(t, protocol) })
 		})
 	}
 }
@@ -32,20 +30,20 @@ func TestOverTLS(t *testing.T) {
 // harness is the emulator as the suite of all platforms sees it. Places are chats in
 // words; threads are topics of one forum.
 type harness struct {
-	*stage
+	*emulated
 	t      *testing.T
 	people []int64
 	admin  int64
 	forum  int64
 }
 
-// newTown makes a service that speaks a protocol over TLS.
-func newTown(t *testing.T, protocol string) platformtest.Harness {
-	return townOn(t, secureStage(t, protocol))
+// newHarness makes a service that speaks a protocol over TLS.
+func newHarness(t *testing.T, protocol string) platformtest.Harness {
+	return harnessOver(t, newSecureEmulated(t, protocol))
 }
 
-func townOn(t *testing.T, s *stage) platformtest.Harness {
-	w := &harness{stage: s, t: t, people: []int64{s.ann}}
+func harnessOver(t *testing.T, s *emulated) platformtest.Harness {
+	w := &harness{emulated: s, t: t, people: []int64{s.ann}}
 	for _, name := range []string{"Chief", "Eve"} {
 		id := s.AddUser(emulator.User{FirstName: name}).ID
 		s.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: id})

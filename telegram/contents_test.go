@@ -179,7 +179,7 @@ func TestNewerServiceMessagesAreSilent(t *testing.T) {
 	}
 }
 
-// What an inline bot has a person send is not that person's own text: no command, and no call (C8).
+// What an inline bot has a person send is not that person's own text: no command, and no call.
 func TestWhatCameThroughAnInlineBotIsQuoted(t *testing.T) {
 	const via = `"via_bot":{"id":9,"is_bot":true,"first_name":"Gifs"},`
 	got := decodeMessage(t, "message", "private", via+`"text":"/people add telegram:6"`)
@@ -195,7 +195,7 @@ func TestWhatCameThroughAnInlineBotIsQuoted(t *testing.T) {
 	}
 }
 
-// Neither a group nor an account of Telegram's own can be let in as a person (C11).
+// Neither a group nor an account of Telegram's own can be let in as a person.
 func TestServiceAccountsAreNoPeople(t *testing.T) {
 	p := &platform{}
 	for id, want := range map[string]bool{"123": true, "777000": false, "1087968824": false, "136817688": false, "-100123": false, "0": false, "x": false} {

@@ -12,9 +12,8 @@ import (
 	emulator "oneclaw/internal/emulator/telegram"
 )
 
-// B10; D05, D06.
 func TestLongAnswersArriveWhole(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	code := "```go\n" + strings.Repeat("if a < b && c > d { fmt.Println(\"🎉\") }\n", 400) + "```\n"
 	bold := "**" + strings.Repeat("bold & long 🎉 words, ", 800) + "**"
 	for name, text := range map[string]string{"code": code, "bold": bold, "both": bold + "\n\n" + code, "list": strings.Repeat("- item *a* [l](https://e.x/?a=\"1\"&b=2)\n", 500)} {
@@ -58,9 +57,8 @@ func TestLongAnswersArriveWhole(t *testing.T) {
 	}
 }
 
-// C09; D14.
 func TestRefusedMarkupGoesOutPlain(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	id, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "<b>never closed & <x>", Plain: "never closed & <x>", Repeat: true})
 	if err != nil {
 		t.Fatalf("Send = %v", err)
@@ -71,7 +69,6 @@ func TestRefusedMarkupGoesOutPlain(t *testing.T) {
 	}
 }
 
-// Attack 21.
 func TestFaultsOfSends(t *testing.T) {
 	tests := map[emulator.Effect]struct {
 		outcome chats.Outcome
@@ -85,7 +82,7 @@ func TestFaultsOfSends(t *testing.T) {
 	}
 	for effect, tt := range tests {
 		t.Run(string(effect), func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: effect, RetryAfter: 3})
 			_, err := s.p.Send(t.Context(), to(s.ann, 0, 0), chats.Part{Text: "hi"})
 			var got *chats.SendError
@@ -100,7 +97,7 @@ func TestFaultsOfSends(t *testing.T) {
 			}
 		})
 	}
-	s := newStage(t)
+	s := newEmulated(t)
 	if _, err := s.SetBlocked(s.ann, true); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +109,7 @@ func TestFaultsOfSends(t *testing.T) {
 }
 
 func TestSendThatHangsIsUnknown(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.Hang})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -129,7 +126,7 @@ func TestSendThatHangsIsUnknown(t *testing.T) {
 }
 
 func TestTopics(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
 	topic, err := s.AddTopic(forum, "T")
 	if err != nil {
@@ -190,7 +187,7 @@ func TestTopics(t *testing.T) {
 }
 
 func TestEditsKeepTheLineAboutTheTopic(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann, BotAdmin: true})
 	topic, err := s.AddTopic(forum, "T")
 	if err != nil {
@@ -233,10 +230,8 @@ func TestEditsKeepTheLineAboutTheTopic(t *testing.T) {
 }
 
 // TestAServerErrorIsNoFlood: an error of the server is no word about the pace.
-//
-// Attack 02.
 func TestAServerErrorIsNoFlood(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	for _, status := range []int{500, 502, 503, 504} {
 		for range 5 {
 			s.inject(t, emulator.Fault{Method: "sendMessage", Times: 1, Effect: emulator.ServerError, Status: status})
@@ -250,9 +245,8 @@ func TestAServerErrorIsNoFlood(t *testing.T) {
 	}
 }
 
-// Attack 02.
 func TestPingShowsAnOutage(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.ServerError, emulator.BadJSON} {
 		s.inject(t, emulator.Fault{Method: "getMe", Times: 1, Effect: effect, Status: 504})
 		if err := s.p.Ping(t.Context()); err == nil {

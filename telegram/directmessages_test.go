@@ -11,7 +11,7 @@ import (
 
 // In the direct messages of a channel each person has a chat of their own, in which no mention is needed.
 func TestDirectMessagesOfAChannelAreAChatForEachPerson(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	bob := s.AddUser(emulator.User{FirstName: "Bob"}).ID
 	owner := s.AddUser(emulator.User{FirstName: "Owner"}).ID
 	channel := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, DirectMessages: true, User: owner, Members: []int64{s.ann, bob}})

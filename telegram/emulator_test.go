@@ -15,8 +15,8 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// stage is a platform against the emulator over HTTP.
-type stage struct {
+// emulated is a platform against the emulator over HTTP.
+type emulated struct {
 	*emulator.Server
 	p   *platform
 	url string
@@ -25,15 +25,15 @@ type stage struct {
 	root []byte
 }
 
-// secureStage is a stage with a service that speaks a protocol over TLS.
-func secureStage(t *testing.T, protocol string) *stage {
+// newSecureEmulated is a emulated with a service that speaks a protocol over TLS.
+func newSecureEmulated(t *testing.T, protocol string) *emulated {
 	t.Helper()
 	config, root, err := wire.NewCertificate()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.NextProtos = []string{protocol}
-	s := newStage(t, emulator.Config{TLS: config})
+	s := newEmulated(t, emulator.Config{TLS: config})
 	s.root = root
 	s.p = s.platform(t, s.Token())
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
@@ -50,7 +50,7 @@ func secureStage(t *testing.T, protocol string) *stage {
 	return s
 }
 
-func (s *stage) transport(t *testing.T) *http.Transport {
+func (s *emulated) transport(t *testing.T) *http.Transport {
 	transport := &http.Transport{}
 	if s.root != nil {
 		transport = wire.TransportTrusting(s.root)
@@ -59,7 +59,7 @@ func (s *stage) transport(t *testing.T) *http.Transport {
 	return transport
 }
 
-func newStage(t *testing.T, cfg ...emulator.Config) *stage {
+func newEmulated(t *testing.T, cfg ...emulator.Config) *emulated {
 	t.Helper()
 	s, err := emulator.New(append(cfg, emulator.Config{})[0])
 	if err != nil {
@@ -74,13 +74,13 @@ func newStage(t *testing.T, cfg ...emulator.Config) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &stage{Server: s, url: address, ann: s.AddUser(emulator.User{FirstName: "Ann"}).ID}
+	st := &emulated{Server: s, url: address, ann: s.AddUser(emulator.User{FirstName: "Ann"}).ID}
 	st.p = st.platform(t, s.Token())
 	st.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: st.ann})
 	return st
 }
 
-func (s *stage) platform(t *testing.T, token string) *platform {
+func (s *emulated) platform(t *testing.T, token string) *platform {
 	t.Helper()
 	p, err := newPlatform(config{
 		Settings: Settings{Token: redact.Secret(token), APIURL: s.url}, httpClient: &http.Client{Transport: s.transport(t)},
@@ -92,7 +92,7 @@ func (s *stage) platform(t *testing.T, token string) *platform {
 	return p
 }
 
-func (s *stage) chat(t *testing.T, spec emulator.ChatSpec) int64 {
+func (s *emulated) chat(t *testing.T, spec emulator.ChatSpec) int64 {
 	t.Helper()
 	id, err := s.AddChat(spec)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *stage) chat(t *testing.T, spec emulator.ChatSpec) int64 {
 	return id
 }
 
-func (s *stage) say(t *testing.T, chat int64, text string, opts *emulator.SayOptions) emulator.Sent {
+func (s *emulated) say(t *testing.T, chat int64, text string, opts *emulator.SayOptions) emulator.Sent {
 	t.Helper()
 	sent, err := s.Say(chat, s.ann, text, opts)
 	if err != nil {
@@ -110,21 +110,21 @@ func (s *stage) say(t *testing.T, chat int64, text string, opts *emulator.SayOpt
 	return sent
 }
 
-func (s *stage) inject(t *testing.T, f emulator.Fault) {
+func (s *emulated) inject(t *testing.T, f emulator.Fault) {
 	t.Helper()
 	if _, err := s.Inject(f); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *stage) until(t *testing.T, cond func(emulator.State) bool) {
+func (s *emulated) until(t *testing.T, cond func(emulator.State) bool) {
 	t.Helper()
 	if err := s.WaitFor(t.Context(), cond); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (s *stage) answers(chat int64) (list []emulator.Message) {
+func (s *emulated) answers(chat int64) (list []emulator.Message) {
 	s.View(func(st emulator.State) { list = st.Answers(chat) })
 	return list
 }
@@ -141,7 +141,7 @@ func to(chat, thread, reply int64) chats.Address {
 }
 
 func TestReceiveOverHTTP(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	first := s.say(t, s.ann, "hello", nil)
 	stop := run(t, s.p, in)
@@ -172,7 +172,7 @@ func (listening) WantsAmbient(chats.Chat) bool { return true }
 
 // The text without the mention is the same before and after such an edit.
 func TestAnEditThatAddsTheForgottenMentionIsForTheBotAlsoWhereItListens(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	defer run(t, s.p, listening{in})()
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, Title: "G", User: s.ann, BotAdmin: true})
@@ -192,9 +192,8 @@ func TestAnEditThatAddsTheForgottenMentionIsForTheBotAlsoWhereItListens(t *testi
 	}
 }
 
-// B09.
 func TestDuplicatesKeepTheirIdentity(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	s.inject(t, emulator.Fault{Method: "getUpdates", Times: 1, Effect: emulator.Duplicate})
 	s.say(t, s.ann, "hello", nil)
@@ -210,7 +209,7 @@ func TestOutagesOfPolling(t *testing.T) {
 	for _, effect := range []emulator.Effect{emulator.CutBefore, emulator.CutAfter, emulator.BadJSON, emulator.ServerError, emulator.Conflict, emulator.TooManyRequests} {
 		t.Run(string(effect), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newEmulated(t)
 			in := newInbox()
 			s.inject(t, emulator.Fault{Method: "getUpdates", Times: 1, Effect: effect, RetryAfter: 1})
 			s.say(t, s.ann, "hello", nil)
@@ -224,7 +223,7 @@ func TestOutagesOfPolling(t *testing.T) {
 }
 
 func TestTwoPollers(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
@@ -240,9 +239,8 @@ func TestTwoPollers(t *testing.T) {
 	in.wait(t, func(in *inbox) bool { return in.accepted[len(in.accepted)-1].Text == "alone" })
 }
 
-// D13.
 func TestWrongTokenOverHTTP(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	// This one has the client of its own, which must be closed when Run ends.
 	p, err := newPlatform(config{Settings: Settings{Token: "999:NOT-the-token-of-this-bot", APIURL: s.url}})
 	if err != nil {
@@ -255,7 +253,7 @@ func TestWrongTokenOverHTTP(t *testing.T) {
 }
 
 func TestMigration(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, Title: "G", User: s.ann})
 	in := newInbox()
 	stop := run(t, s.p, in)
@@ -278,7 +276,7 @@ func TestMigration(t *testing.T) {
 
 // An anonymous administrator writes as the group, and presses as the account.
 func TestAnAnonymousAdministratorWritesAsTheGroup(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	defer run(t, s.p, in)()
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Team", User: s.ann})

@@ -16,12 +16,11 @@ import (
 )
 
 // ephemeral returns what was shown to one person alone.
-func (s *stage) ephemeral(chat int64) (list []emulator.Message) {
+func (s *emulated) ephemeral(chat int64) (list []emulator.Message) {
 	s.View(func(st emulator.State) { list = st.Ephemeral(chat) })
 	return list
 }
 
-// C16.
 func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		version  string
@@ -37,7 +36,7 @@ func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 		"old and no rights too": {version: emulator.Version102, outsider: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, emulator.Config{Version: tt.version})
+			s := newEmulated(t, emulator.Config{Version: tt.version})
 			group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: !tt.outsider})
 			who := strconv.FormatInt(s.ann, 10)
 			if tt.inName {
@@ -65,7 +64,7 @@ func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 
 // Proxies and mocks confirm the question whether a server knows ephemeral messages (A1).
 func TestAServerThatConfirmsAnEmptyEditIsAskedToSendOne(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	behind, err := url.Parse(s.url)
 	if err != nil {
@@ -92,16 +91,14 @@ func TestAServerThatConfirmsAnEmptyEditIsAskedToSendOne(t *testing.T) {
 	}
 }
 
-func (s *stage) calls(method string) (n int) {
+func (s *emulated) calls(method string) (n int) {
 	s.View(func(st emulator.State) { n = st.CallCount(method) })
 	return n
 }
 
 // While it is not known whether a server would show it to all, nothing is shown to anybody.
-//
-// C16.
 func TestNothingIsShownUntilTheServerWasAsked(t *testing.T) {
-	s := newStage(t, emulator.Config{Version: emulator.Version100})
+	s := newEmulated(t, emulator.Config{Version: emulator.Version100})
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	s.inject(t, emulator.Fault{Method: editEphemeral, Times: 1, Effect: emulator.CutBefore})
 	_, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), strconv.FormatInt(s.ann, 10), chats.Part{Text: "secret"})
@@ -114,10 +111,8 @@ func TestNothingIsShownUntilTheServerWasAsked(t *testing.T) {
 }
 
 // The buttons under what one person sees work, and what it says can change.
-//
-// C16.
 func TestPressesOfWhatOnePersonSees(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
 	in := newInbox()
 	stop := run(t, s.p, in)

@@ -96,10 +96,9 @@ func arrived(messages []emulator.Message) (list []string) {
 	return list
 }
 
-// D10; C25.
 func TestFilesOfToolsReachTheChat(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEmulated(t)
 	picture := pngOf(t, 40, 40)
 	serve(t, s.p, &sender{make: func(workspace, name string) {
 		var err error
@@ -138,10 +137,9 @@ func TestFilesOfToolsReachTheChat(t *testing.T) {
 	}
 }
 
-// B07, B08.
 func TestPicturesReachTheModel(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEmulated(t)
 	picture := pngOf(t, 40, 40)
 	model := &sender{}
 	model.make = func(string, string) {}
@@ -168,7 +166,7 @@ func TestPicturesReachTheModel(t *testing.T) {
 
 // An edit carries the files of its message, and one that replaces only the file is no mere repeat.
 func TestAnEditCarriesTheFilesOfItsMessage(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	defer run(t, s.p, in)()
 	sent := s.say(t, s.ann, "look", &emulator.SayOptions{Attachment: &emulator.Attachment{Kind: emulator.KindPhoto, Data: []byte("a")}})

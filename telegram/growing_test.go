@@ -14,9 +14,8 @@ import (
 	"oneclaw/internal/redact"
 )
 
-// C08, C09, C18, C19.
 func TestAnyAnswerInAnyChunks(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	p := s.platform(t, s.Token())
 	var refusals strings.Builder
 	p.log = slog.New(slog.NewTextHandler(&refusals, nil))
@@ -46,8 +45,8 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 
 // What is measured is in docs/speed.md.
 func TestStreams(t *testing.T) {
-	s := newStage(t, emulator.Config{Limits: emulator.ServiceLimits()})
-	platformtest.MeasureStreams(t, townOn(t, s), os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
+	s := newEmulated(t, emulator.Config{Limits: emulator.ServiceLimits()})
+	platformtest.MeasureStreams(t, harnessOver(t, s), os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {
 		s.View(func(st emulator.State) { n = st.CallCount("editmessagetext") })
 		return n
 	})

@@ -35,7 +35,7 @@ func TestAllFormattingArrives(t *testing.T) {
 			text.WriteString("\n\n")
 		}
 	}
-	s := newStage(t)
+	s := newEmulated(t)
 	for _, part := range s.p.Render(text.String()) {
 		part.Repeat = true // which adds a line of its own
 		if _, err := s.p.Send(t.Context(), to(s.ann, 0, 0), part); err != nil {
@@ -62,7 +62,7 @@ func TestAllFormattingArrives(t *testing.T) {
 //
 // Live D.
 func TestAClosedTopic(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "F", Forum: true, User: s.ann})
 	topic, err := s.AddTopic(forum, "Closed")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAClosedTopic(t *testing.T) {
 //
 // Live D.
 func TestFileNamesArrive(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	for _, name := range []string{`a;b "c".txt`, "100%.txt", "50%41.txt", `back\slash.txt`, "grüße.txt", "a=b&c+d.txt"} {
 		if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), chats.OutFile{Name: name, Size: 1, Content: strings.NewReader("x")}); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestFileNamesArrive(t *testing.T) {
 
 // A server of one's own hands out no files; with --local it tells where they lie.
 //
-// Live C05: A Bot API server of one's own hands out no files.
+// A Bot API server of one's own hands out no files.
 func TestFilesOfAServerOfOnesOwn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -108,7 +108,7 @@ func TestFilesOfAServerOfOnesOwn(t *testing.T) {
 		{"without", emulator.Config{SelfHosted: true}, "start it with --local"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newStage(t, tt.cfg)
+			s := newEmulated(t, tt.cfg)
 			s.say(t, s.ann, "read it", &emulator.SayOptions{Attachment: &emulator.Attachment{Name: "a.txt", MIME: "text/plain", Data: []byte("hello")}})
 			in := newInbox()
 			defer run(t, s.p, in)()
@@ -135,7 +135,7 @@ func TestTheLimitsOfFilesFollowTheServer(t *testing.T) {
 		"without":      {emulator.Config{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, tt.cfg)
+			s := newEmulated(t, tt.cfg)
 			data := make([]byte, maxFile+5<<20)
 			s.say(t, s.ann, "read it", &emulator.SayOptions{Attachment: &emulator.Attachment{Name: "a.bin", Data: data, Size: len(data)}})
 			in := newInbox()
@@ -164,7 +164,7 @@ func TestTheLimitsOfFilesFollowTheServer(t *testing.T) {
 // What Telegram itself answers is never taken for a file of this machine, and what is no
 // file is not read.
 //
-// Live C05: A Bot API server of one's own hands out no files.
+// A Bot API server of one's own hands out no files.
 func TestNothingElseOfTheMachineIsRead(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
@@ -187,7 +187,7 @@ func TestNothingElseOfTheMachineIsRead(t *testing.T) {
 
 // A folder that is not there has the token in its name.
 //
-// Live C05: A Bot API server of one's own hands out no files.
+// A Bot API server of one's own hands out no files.
 func TestAFolderThatIsElsewhere(t *testing.T) {
 	p, _ := newFake(t, nil)
 	err := p.api.copyLocal(filepath.Join(t.TempDir(), testToken, "documents", "file_1.txt"), io.Discard)
@@ -198,10 +198,10 @@ func TestAFolderThatIsElsewhere(t *testing.T) {
 
 // Privacy mode is on for every new bot, and doctor says what it keeps from the bot.
 //
-// Live C07: Privacy mode keeps plain group messages from a Telegram bot.
+// Privacy mode keeps plain group messages from a Telegram bot.
 func TestDoctorTellsOfPrivacyMode(t *testing.T) {
 	for _, all := range []bool{false, true} {
-		s := newStage(t, emulator.Config{NoPrivacyMode: all})
+		s := newEmulated(t, emulator.Config{NoPrivacyMode: all})
 		found := (&Settings{Token: redact.Secret(s.Token()), APIURL: s.url}).Doctor(t.Context())
 		if found.Status != "ok" || strings.Contains(found.Text, "privacy mode") == all {
 			t.Errorf("%+v", found)
@@ -214,7 +214,7 @@ func TestDoctorTellsOfPrivacyMode(t *testing.T) {
 //
 // Live D.
 func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	ended := make(chan error, 1)
 	former := s.platform(t, s.Token())
 	go func() { ended <- former.api.do(t.Context(), "getUpdates", map[string]string{"timeout": "50"}, nil) }()
@@ -234,8 +234,6 @@ func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 
 // Where an address takes the connection and then says nothing, nothing has been sent: it is
 // sent later, and not marked as a repeat.
-//
-// Live C01.
 func TestAnAddressThatAnswersSlowly(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)

@@ -23,7 +23,7 @@ import (
 
 // twin is a second bot with the same token, as another process with a data directory of
 // its own.
-func (s *stage) twin(t *testing.T) (*platform, *syncBuffer) {
+func (s *emulated) twin(t *testing.T) (*platform, *syncBuffer) {
 	t.Helper()
 	logged, log := newLog()
 	p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: "http://telegram.test"}, httpClient: &http.Client{Transport: inMemory(s)}, logger: log})
@@ -44,8 +44,6 @@ func (in *inbox) texts() (list []string) {
 
 // TestTwoPollersOfOneToken runs two bots of one token for a quarter of an hour, while
 // somebody writes.
-//
-// C01.
 func TestTwoPollersOfOneToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
@@ -99,8 +97,6 @@ func TestTwoPollersOfOneToken(t *testing.T) {
 }
 
 // TestWebhookIsNamed has another program set a webhook while the bot runs.
-//
-// C01.
 func TestWebhookIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
@@ -137,7 +133,6 @@ func TestWebhookIsNamed(t *testing.T) {
 	})
 }
 
-// C02.
 func TestHealthSaysWhy(t *testing.T) {
 	forever := func(ctx context.Context, _ string, _ url.Values) (int, string, error) {
 		<-ctx.Done()
@@ -197,8 +192,6 @@ func (inboxFunc) Moved(context.Context, chats.Chat, chats.Chat) error { return n
 // TestAMachineThatSleptPollsAnew has the clock on the wall jump, as it does when a laptop wakes up:
 // the poll that slept as well is given up and made anew at once. A clock that is set back
 // disturbs nothing.
-//
-// C02.
 func TestAMachineThatSleptPollsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls atomic.Int64
@@ -244,11 +237,9 @@ func TestAMachineThatSleptPollsAnew(t *testing.T) {
 
 // TestHalfOpenConnection puts a connection that has died in silence between the bot
 // and the emulator: what is written to it vanishes. The bot's own client is used.
-//
-// C02.
 func TestHalfOpenConnection(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEmulated(t)
 	link := newLink(t, s.url)
 	p, err := newPlatform(config{Settings: Settings{Token: redact.Secret(s.Token()), APIURL: link.url}, pollTimeout: time.Second})
 	if err != nil {

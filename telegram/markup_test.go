@@ -11,8 +11,6 @@ import (
 
 // FuzzMarkupOfAnswers sends whatever a model may write to a strict server, which must take
 // every part with its markup: nothing is refused, nothing falls back to plain text.
-//
-// C09.
 func FuzzMarkupOfAnswers(f *testing.F) {
 	for _, text := range []string{
 		"**bold _it ~~gone `code [link](https://a.test", "<b>one</b> <i>two <u>three</b>", "a < b && c > d; x <y> z &amp; &lt;",

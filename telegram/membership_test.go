@@ -60,7 +60,7 @@ func TestAChatThatTakesNothingCannotBeReached(t *testing.T) {
 
 // The inbox is told where the bot is blocked or removed, and a send there says that the chat takes nothing.
 func TestTheInboxLearnsWhereTheBotIsBlocked(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann})
 	in := &memberInbox{inbox: newInbox()}
 	defer run(t, s.p, in)()

@@ -50,7 +50,7 @@ func inMemory(h http.Handler) http.RoundTripper {
 }
 
 // flooded is a platform whose emulator has flood control, inside a bubble.
-func flooded(t *testing.T, limits *emulator.Limits) *stage {
+func flooded(t *testing.T, limits *emulator.Limits) *emulated {
 	t.Helper()
 	s, err := emulator.New(emulator.Config{Limits: limits})
 	if err != nil {
@@ -65,14 +65,14 @@ func flooded(t *testing.T, limits *emulator.Limits) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &stage{Server: s, p: p, ann: s.AddUser(emulator.User{FirstName: "Ann"}).ID}
+	st := &emulated{Server: s, p: p, ann: s.AddUser(emulator.User{FirstName: "Ann"}).ID}
 	st.chat(t, emulator.ChatSpec{Kind: emulator.Private, User: st.ann})
 	return st
 }
 
 // deliver sends texts one after another and tries each until it is sent, as the bridge
 // does.
-func (s *stage) deliver(ctx context.Context, to chats.Address, texts []string) error {
+func (s *emulated) deliver(ctx context.Context, to chats.Address, texts []string) error {
 	for _, text := range texts {
 		for {
 			_, err := s.p.Send(ctx, to, chats.Part{Text: text})
@@ -96,7 +96,7 @@ func lines(name string, n int) (list []string) {
 }
 
 // stands returns the messages of one sequence in a chat.
-func (s *stage) stands(chat int64, name string) (list []string) {
+func (s *emulated) stands(chat int64, name string) (list []string) {
 	for _, m := range s.answers(chat) {
 		if strings.HasPrefix(m.Text, name+" ") {
 			list = append(list, m.Text)
@@ -113,7 +113,7 @@ type sequence struct {
 }
 
 // deliverAll runs sequences side by side and checks that all arrives, once and in order.
-func (s *stage) deliverAll(t *testing.T, all []sequence) (messages int) {
+func (s *emulated) deliverAll(t *testing.T, all []sequence) (messages int) {
 	t.Helper()
 	var sends sync.WaitGroup
 	for _, l := range all {
@@ -135,8 +135,6 @@ func (s *stage) deliverAll(t *testing.T, all []sequence) (messages int) {
 
 // TestAStormOfFloodRefusalsLosesNothing has the bot say more than Telegram lets pass, in groups with one
 // and with several topics and in private chats, at the rates of the hosted service.
-//
-// C07.
 func TestAStormOfFloodRefusalsLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, emulator.ServiceLimits())
@@ -163,8 +161,6 @@ func TestAStormOfFloodRefusalsLosesNothing(t *testing.T) {
 
 // TestNothingDuringAPenalty has one conversation alone, so that no message can be
 // under way while another is refused.
-//
-// C07.
 func TestNothingDuringAPenalty(t *testing.T) {
 	for kind, spec := range map[string]emulator.ChatSpec{"group": {Kind: emulator.Group}, "private": {Kind: emulator.Private}} {
 		t.Run(kind, func(t *testing.T) {
@@ -186,8 +182,6 @@ func TestNothingDuringAPenalty(t *testing.T) {
 
 // TestOnlyItsChat checks that nothing goes to a chat during its penalty, and that no
 // other chat feels it.
-//
-// C07.
 func TestOnlyItsChat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,8 +239,6 @@ func TestOnlyItsChat(t *testing.T) {
 }
 
 // TestALimitOverAllChatsIsKept floods Telegram as a whole: then every chat goes slower.
-//
-// C07.
 func TestALimitOverAllChatsIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, &emulator.Limits{Overall: 8})
@@ -266,8 +258,6 @@ func TestALimitOverAllChatsIsKept(t *testing.T) {
 }
 
 // TestPaceIsForgotten checks that a chat is not held back for what was long ago.
-//
-// C07.
 func TestPaceIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)
@@ -286,8 +276,6 @@ func TestPaceIsForgotten(t *testing.T) {
 
 // TestNoSignWhileMessagesWait checks that a sign of work is left out where a message
 // waits, and that a refused sign holds messages back as well.
-//
-// C12.
 func TestNoSignWhileMessagesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := flooded(t, nil)

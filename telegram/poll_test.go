@@ -36,7 +36,6 @@ func (c *clock) gaps() (gaps []time.Duration) {
 	return gaps
 }
 
-// D13.
 func TestNetworkDownBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls clock
@@ -68,7 +67,6 @@ func TestNetworkDownBacksOff(t *testing.T) {
 	})
 }
 
-// D13.
 func TestWrongTokenEndsRun(t *testing.T) {
 	for name, answer := range map[string]func() (int, string, error){
 		"revoked": func() (int, string, error) { return refusal(401, "Unauthorized") },
@@ -91,7 +89,6 @@ func TestWrongTokenEndsRun(t *testing.T) {
 	}
 }
 
-// D13.
 func TestPollsObeyTheServer(t *testing.T) {
 	tests := map[string]struct {
 		answer   func() (int, string, error)
@@ -135,7 +132,6 @@ func TestPollsObeyTheServer(t *testing.T) {
 	}
 }
 
-// C01.
 func TestConflictIsWaitedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var polls clock
@@ -176,7 +172,6 @@ func TestConflictIsWaitedOut(t *testing.T) {
 	})
 }
 
-// C02.
 func TestHealthSeesASilentStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newFake(t, greet(func(ctx context.Context, _ string, _ url.Values) (int, string, error) {

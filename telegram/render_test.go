@@ -8,7 +8,6 @@ import (
 	"oneclaw/internal/markdown"
 )
 
-// D06.
 func TestPartsLeaveRoomForNotices(t *testing.T) {
 	p := &platform{}
 	long := strings.Repeat("**bold 🎉** and `code` & <tag> ", 2000)

@@ -16,7 +16,6 @@ import (
 
 var private = chats.Address{Chat: chats.Chat{Platform: platformName, ID: "5"}}
 
-// Attack 21.
 func TestOutcomesOfSends(t *testing.T) {
 	tests := map[string]struct {
 		answer func() (int, string, error)
@@ -133,7 +132,7 @@ func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return
 
 // TestErrorsHoldNoToken plants the token wherever a server or a transport can say it.
 //
-// D19: Tokens appear in no log.
+// Tokens appear in no log.
 func TestErrorsHoldNoToken(t *testing.T) {
 	leak := "broken at /bot" + testToken + "/sendMessage and " + url.PathEscape(testToken) + url.QueryEscape(testToken)
 	secret := strings.SplitN(testToken, ":", 2)[1]
@@ -249,7 +248,7 @@ func TestNewChecksItsConfig(t *testing.T) {
 	}
 }
 
-// D19: Tokens appear in no log.
+// Tokens appear in no log.
 func TestNoTokenByRedirect(t *testing.T) {
 	var referer string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -14,8 +14,6 @@ import (
 
 // TestEverythingUnreadIsNamed has people send each kind of thing that the bot cannot
 // read, and checks that what only goes with a message or is told by the chat is no such.
-//
-// C25.
 func TestEverythingUnreadIsNamed(t *testing.T) {
 	const unknownKind = "something of a kind that I do not know"
 	for field, want := range map[string]string{
@@ -63,10 +61,8 @@ func TestEverythingUnreadIsNamed(t *testing.T) {
 
 // TestMetadataIsNoEdit has Telegram report as edits what changes no text, before and
 // after the message was accepted.
-//
-// C25.
 func TestMetadataIsNoEdit(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	in := newInbox()
 	stop := run(t, s.p, in)
 	defer stop()
@@ -103,7 +99,7 @@ func TestMetadataIsNoEdit(t *testing.T) {
 // not taken for one that changes nothing when it comes again.
 func TestEditThatWasNotKeptComesAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEmulated(t)
 	m := s.say(t, s.ann, "first", nil)
 	in := newInbox()
 	stop := run(t, s.p, in)
@@ -122,7 +118,7 @@ func TestEditThatWasNotKeptComesAgain(t *testing.T) {
 
 // TestAnEditThatCallsTheBotIsAMessage has somebody in a group add the mention that they forgot.
 func TestAnEditThatCallsTheBotIsAMessage(t *testing.T) {
-	s := newStage(t, emulator.Config{NoPrivacyMode: true})
+	s := newEmulated(t, emulator.Config{NoPrivacyMode: true})
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Members: []int64{s.ann}})
 	in := newInbox()
 	stop := run(t, s.p, in)
@@ -164,11 +160,11 @@ func TestEditionsForget(t *testing.T) {
 // TestTopicThatIsGone answers in a topic that was deleted, of a group and of a private
 // chat: the answer stands in the chat, once, and says why.
 //
-// C14: Topics that are gone.
+// Topics that are gone.
 func TestTopicThatIsGone(t *testing.T) {
 	for _, kind := range []string{emulator.Supergroup, emulator.Private} {
 		t.Run(kind, func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			user := s.AddUser(emulator.User{}).ID
 			chat := s.chat(t, emulator.ChatSpec{Kind: kind, Forum: true, User: user})
 			topic, err := s.AddTopic(chat, "T")
@@ -211,7 +207,7 @@ func TestTopicThatIsGone(t *testing.T) {
 // TestMentionsCallNobody checks that what a model writes calls nobody, and that what is
 // no mention looks as it should.
 func TestMentionsCallNobody(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	text := "@ann, ask @bob_2 (or *@carl*, [@dora](https://d.test)) or mail eve@example.com; run `@decorator` and\n\n```py\n@cached\ndef f(): pass\n```\n\n[Eve](tg://user?id=5) > @frank"
 	parts := s.p.Render(text)
 	plain := chats.Part{Plain: parts[0].Plain}

@@ -108,8 +108,6 @@ func runBridge(t *testing.T, p *platform) (stop func()) {
 // TestStormThroughTheBridge has people in three groups write more than the bot may
 // answer there, and one person elsewhere who must not notice. All is real but the clock,
 // the network and the model.
-//
-// C07.
 func TestStormThroughTheBridge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,6 @@ func out(name, caption string, data []byte) chats.OutFile {
 	return chats.OutFile{Name: name, Caption: caption, Size: int64(len(data)), Content: bytes.NewReader(data)}
 }
 
-// D10.
 func TestPicturesAndDocumentsAreSent(t *testing.T) {
 	t.Parallel()
 	small := pngOf(t, 30, 20)
@@ -63,7 +62,7 @@ func TestPicturesAndDocumentsAreSent(t *testing.T) {
 		"largest":               {out("largest.bin", "", make([]byte, maxUpload)), emulator.KindDocument},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			id, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), tt.file)
 			if err != nil {
 				t.Fatalf("SendFile = %v", err)
@@ -99,7 +98,7 @@ func TestCaptionsFit(t *testing.T) {
 		"long and again": {strings.Repeat("x", 2000), true, strings.Repeat("x", maxCaption-3-markdown.UTF16Len(chats.RepeatNotice)) + "…\n\n" + chats.RepeatNotice},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			f := out("a.txt", tt.caption, []byte("x"))
 			f.Repeat = tt.repeat
 			if _, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), f); err != nil {
@@ -113,7 +112,7 @@ func TestCaptionsFit(t *testing.T) {
 }
 
 func TestFilesStandInTheirTopic(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Forum: true, User: s.ann})
 	topic, err := s.AddTopic(forum, "T")
 	if err != nil {
@@ -138,7 +137,6 @@ func TestFilesStandInTheirTopic(t *testing.T) {
 	}
 }
 
-// Attack 21.
 func TestFaultsOfFiles(t *testing.T) {
 	for effect, tt := range map[emulator.Effect]struct {
 		outcome chats.Outcome
@@ -151,7 +149,7 @@ func TestFaultsOfFiles(t *testing.T) {
 		emulator.BadJSON:         {chats.Unknown, 1},
 	} {
 		t.Run(string(effect), func(t *testing.T) {
-			s := newStage(t)
+			s := newEmulated(t)
 			s.inject(t, emulator.Fault{Method: "sendPhoto", Times: 1, Effect: effect, RetryAfter: 3})
 			_, err := s.p.SendFile(t.Context(), to(s.ann, 0, 0), out("a.png", "", pngOf(t, 30, 20)))
 			var got *chats.SendError
@@ -204,7 +202,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 }
 
 func TestFileBeforeAnythingIsOut(t *testing.T) {
-	s := newStage(t)
+	s := newEmulated(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	var got *chats.SendError
@@ -221,7 +219,7 @@ func TestFileBeforeAnythingIsOut(t *testing.T) {
 func TestTheOwnerIsCheckedWhileAFileIsSent(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
-			s := secureStage(t, protocol)
+			s := newSecureEmulated(t, protocol)
 			file := out("a.bin", "", bytes.Repeat([]byte("0123456789abcdef"), 1<<16))
 			checks, errLost := 0, errors.New("another process answers")
 			ctx := chats.WithPrecondition(t.Context(), func() error {

@@ -40,24 +40,24 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	all[int(b.next.Add(1))%len(all)].Events().ServeHTTP(w, r)
 }
 
-// postedStage is a service that posts updates to a balancer.
-type postedStage struct {
-	*stage
+// postedEmulated is a service that posts updates to a balancer.
+type postedEmulated struct {
+	*emulated
 	*balancer
 	public string
 }
 
-func newPostedStage(t *testing.T) *postedStage {
+func newPostedEmulated(t *testing.T) *postedEmulated {
 	t.Helper()
 	b := &balancer{}
 	b.behind.Store(&[]*platform{})
 	web := httptest.NewTLSServer(b)
 	t.Cleanup(web.Close)
-	return &postedStage{newStage(t, emulator.Config{WebhookClient: web.Client(), WebhookRetryDelay: 10 * time.Millisecond}), b, web.URL}
+	return &postedEmulated{newEmulated(t, emulator.Config{WebhookClient: web.Client(), WebhookRetryDelay: 10 * time.Millisecond}), b, web.URL}
 }
 
 // join puts one more platform behind the balancer.
-func (s *postedStage) join(t *testing.T, kv storage.KV) *platform {
+func (s *postedEmulated) join(t *testing.T, kv storage.KV) *platform {
 	t.Helper()
 	p, err := newPlatform(config{
 		Settings:   Settings{Token: redact.Secret(s.Token()), APIURL: s.url, Webhook: true, public: s.public},
@@ -85,10 +85,10 @@ func openStore(t *testing.T) storage.Store {
 	return store
 }
 
-// postedHarness is the suite's town with a bot that is posted its updates.
+// postedHarness is the suite's harness with a bot that is posted its updates.
 type postedHarness struct {
 	*harness
-	posts *postedStage
+	posts *postedEmulated
 }
 
 func (w *postedHarness) Adapter() chats.Platform {
@@ -109,8 +109,8 @@ func (w *postedHarness) Inject(in platformtest.Place, fault platformtest.Fault) 
 // TestConformanceWithAWebhook tries what reaches the bot in another way than by polls.
 func TestConformanceWithAWebhook(t *testing.T) {
 	platformtest.RunDeliveries(t, func(t *testing.T) platformtest.Harness {
-		s := newPostedStage(t)
-		w := townOn(t, s.stage)
+		s := newPostedEmulated(t)
+		w := harnessOver(t, s.emulated)
 		w.Service = &postedHarness{w.Service.(*harness), s}
 		return w
 	})
@@ -120,7 +120,7 @@ func TestConformanceWithAWebhook(t *testing.T) {
 // the store has trouble: each message is accepted, in the order of its chat.
 func TestWebhookOnSeveralReplicas(t *testing.T) {
 	t.Parallel()
-	s := newPostedStage(t)
+	s := newPostedEmulated(t)
 	in := newInbox(errors.New("disk full"), errors.New("disk full"))
 	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Group, Title: "G", User: s.ann})
 	defer run(t, s.join(t, nil), in)()
@@ -152,7 +152,7 @@ func TestWebhookOnSeveralReplicas(t *testing.T) {
 
 // TestWebhookAlbums has the items of an album reach different processes.
 func TestWebhookAlbums(t *testing.T) {
-	s := newPostedStage(t)
+	s := newPostedEmulated(t)
 	store := openStore(t)
 	in := newInbox()
 	defer run(t, s.join(t, store), in)()
@@ -175,7 +175,7 @@ func TestWebhookAlbums(t *testing.T) {
 
 // TestWebhookLongTexts has the pieces of texts reach different processes. Only the first one mentions the bot.
 func TestWebhookLongTexts(t *testing.T) {
-	s := newPostedStage(t)
+	s := newPostedEmulated(t)
 	store := openStore(t)
 	in := newInbox()
 	defer run(t, s.join(t, store), in)()
@@ -314,7 +314,7 @@ func request(t *testing.T, p *platform, body string, change func(*http.Request))
 }
 
 func TestWebhookTakesNothingElse(t *testing.T) {
-	s := newPostedStage(t)
+	s := newPostedEmulated(t)
 	logged, log := newLog()
 	p := s.join(t, nil)
 	p.log = log
@@ -517,7 +517,7 @@ func TestWebhookSettings(t *testing.T) {
 }
 
 func TestWebhookDoctor(t *testing.T) {
-	s := newPostedStage(t)
+	s := newPostedEmulated(t)
 	settings := Settings{Token: redact.Secret(s.Token()), APIURL: s.url, Webhook: true, public: s.public}
 	find := func() string { return fmt.Sprintf("%+v", *settings.Doctor(t.Context())) }
 	if got := find(); !strings.Contains(got, "when oneclaw run starts") {

@@ -17,7 +17,7 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-// Acceptance 40: A load makes no network call and does bounded work.
+// A load makes no network call and does bounded work.
 func BenchmarkLoadTools(b *testing.B) {
 	reg := house(b)
 	args := json.RawMessage(`{"group_name":"google_gmail"}`)

@@ -25,7 +25,7 @@ func TestEncodeTools(t *testing.T) {
 	}
 }
 
-// Acceptance 97: Sizes are estimated by four characters a token.
+// Sizes are estimated by four characters a token.
 func TestEstimateIsCharactersOverFour(t *testing.T) {
 	tools := []toolgroups.Tool{{Name: "a", Description: strings.Repeat("ü", 400)}}
 	empty := len(toolgroups.EncodeTools([]toolgroups.Tool{{Name: "a"}}))
@@ -34,7 +34,6 @@ func TestEstimateIsCharactersOverFour(t *testing.T) {
 	}
 }
 
-// B17.
 func TestNormalizeParameters(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"nothing":         {``, `{"type":"object","properties":{}}`},

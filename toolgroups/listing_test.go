@@ -12,7 +12,7 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Acceptance 3: The system prompt lists every registered group, one line each.
+// The system prompt lists every registered group, one line each.
 func TestListingOfTwoGroups(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
 		{Name: "pdf", Description: "PDF files"}, {Name: "mail", Description: "Email"},
@@ -27,7 +27,7 @@ func TestListingOfTwoGroups(t *testing.T) {
 	}
 }
 
-// Acceptance 4: Without groups the prompt has no such section and no stray separator.
+// Without groups the prompt has no such section and no stray separator.
 func TestPromptWithoutGroupsHasNoSection(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{})
 	if reg.Listing() != "" {
@@ -46,7 +46,7 @@ func TestPromptWithoutGroupsHasNoSection(t *testing.T) {
 	}
 }
 
-// Acceptance 35: Odd characters in a description keep the listing to one line a group.
+// Odd characters in a description keep the listing to one line a group.
 func TestDescriptionsStayOneLine(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"a \"quoted\"\nline\r\n\twith `ticks` <b>", "a \"quoted\" line with `ticks` <b>"},
@@ -62,7 +62,7 @@ func TestDescriptionsStayOneLine(t *testing.T) {
 	}
 }
 
-// Acceptance 35: Odd characters in a description keep the listing to one line a group.
+// Odd characters in a description keep the listing to one line a group.
 func TestOneLinePerGroup(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.String().Draw(rt, "description")
@@ -76,7 +76,7 @@ func TestOneLinePerGroup(t *testing.T) {
 	})
 }
 
-// Acceptance 39: A long description is shortened to a documented length.
+// A long description is shortened to a documented length.
 func TestLongDescriptionsAreCut(t *testing.T) {
 	for name, in := range map[string]string{
 		"letters": strings.Repeat("ä", 500),
@@ -95,7 +95,7 @@ func TestLongDescriptionsAreCut(t *testing.T) {
 	}
 }
 
-// Acceptance 41: The listing is built in bounded work and costs few tokens.
+// The listing is built in bounded work and costs few tokens.
 func TestTheListingIsBuiltOnce(t *testing.T) {
 	reg := house(t)
 	if n := testing.AllocsPerRun(20, func() { _ = reg.Listing() }); n > 2 {
@@ -103,7 +103,7 @@ func TestTheListingIsBuiltOnce(t *testing.T) {
 	}
 }
 
-// Acceptance 42: Core alone saves at least 80 % of the schema tokens.
+// Core alone saves at least 80 % of the schema tokens.
 func TestCoreOnlySavesFourFifths(t *testing.T) {
 	reg := house(t)
 	core := toolgroups.NewSet(fixed(reg), nil).Round().Tools()

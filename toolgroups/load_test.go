@@ -11,7 +11,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Acceptance 5, 52.
 func TestLoadAnswersWithAllTools(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{
 		Name: "google_gmail", DisplayName: "Google Gmail", Tools: []toolgroups.Tool{fake("gmail_search"), fake("gmail_read")},
@@ -26,7 +25,6 @@ func TestLoadAnswersWithAllTools(t *testing.T) {
 	}
 }
 
-// Acceptance 7, 53.
 func TestLoadOfAnUnknownGroupChangesNothing(t *testing.T) {
 	set := newSet(t)
 	_, fault := call(t, set.Round(), "load_tool_group", `{"group_name":"nonexistent"}`, admin())
@@ -42,7 +40,6 @@ func TestLoadOfAnUnknownGroupChangesNothing(t *testing.T) {
 	}
 }
 
-// Acceptance 10, 23, 84.
 func TestLoadingAgainChangesNothing(t *testing.T) {
 	set := newSet(t, "pdf", "google_docs", "pdf")
 	before := names(set.Round().Tools())
@@ -55,7 +52,7 @@ func TestLoadingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// Acceptance 27: A missing or wrong `group_name` is a fixed error.
+// A missing or wrong `group_name` is a fixed error.
 func TestLoadWithoutAGroupNameIsRefused(t *testing.T) {
 	round := newSet(t).Round()
 	for _, args := range []string{
@@ -67,7 +64,7 @@ func TestLoadWithoutAGroupNameIsRefused(t *testing.T) {
 	}
 }
 
-// Acceptance 80: A damaged call is skipped, the others count.
+// A damaged call is skipped, the others count.
 func TestLoadReadsItsArgument(t *testing.T) {
 	for _, tc := range []struct {
 		in, want string
@@ -88,7 +85,6 @@ func TestLoadReadsItsArgument(t *testing.T) {
 	}
 }
 
-// Acceptance 28, 29, 34.
 func TestEmptyGroupsAreFixedErrors(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{
 		Groups: []toolgroups.Group{
@@ -113,7 +109,7 @@ func TestEmptyGroupsAreFixedErrors(t *testing.T) {
 	}
 }
 
-// Acceptance 31: A group with a single tool loads like any other.
+// A group with a single tool loads like any other.
 func TestAGroupOfOneToolLoads(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{{Name: "one_tool", Tools: []toolgroups.Tool{fake("x")}}}})
 	set := toolgroups.NewSet(fixed(reg), nil)
@@ -128,7 +124,7 @@ func TestAGroupOfOneToolLoads(t *testing.T) {
 // TestLoadIsBounded counts what a load allocates with the whole registry: a
 // bound that a search through all tools or a copy of all schemas would break.
 //
-// Acceptance 40: A load makes no network call and does bounded work.
+// A load makes no network call and does bounded work.
 func TestLoadIsBounded(t *testing.T) {
 	reg := house(t)
 	small, large := loadAllocations(t, reg, "pdf"), loadAllocations(t, reg, "google_gmail")
@@ -151,7 +147,6 @@ func loadAllocations(t *testing.T, reg *toolgroups.Registry, group string) float
 	})
 }
 
-// Acceptance 62, 63.
 func TestRolesOfGroups(t *testing.T) {
 	set := newSet(t)
 	user := toolgroups.Scope{Role: toolgroups.RoleUser}

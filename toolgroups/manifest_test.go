@@ -42,7 +42,7 @@ func group(t *testing.T, base, data string) toolgroups.Group {
 	return *m.Group
 }
 
-// Acceptance 13: A manifest's `_meta` gives a group its name and description, and is no tool.
+// A manifest's `_meta` gives a group its name and description, and is no tool.
 func TestMetaNamesTheGroup(t *testing.T) {
 	g := group(t, "google_gmail", `[
 		{"_meta": true, "display_name": "Google Gmail", "description": "Email tools", "role": "admin"},
@@ -56,7 +56,6 @@ func TestMetaNamesTheGroup(t *testing.T) {
 	}
 }
 
-// Acceptance 14, 25.
 func TestManifestWithoutMetaGetsANameAndDescription(t *testing.T) {
 	const tools = `{"name":"a","description":"A"},{"name":"b","description":"B"}]`
 	for _, tc := range []struct{ meta, display, description string }{
@@ -77,7 +76,7 @@ func TestManifestWithoutMetaGetsANameAndDescription(t *testing.T) {
 	}
 }
 
-// Acceptance 34: A manifest with nothing but `_meta` makes an empty group and stops nothing.
+// A manifest with nothing but `_meta` makes an empty group and stops nothing.
 func TestManifestOfMetaAloneIsAnEmptyGroup(t *testing.T) {
 	g := group(t, "later", `[{"_meta":true,"description":"To come"}]`)
 	if len(g.Tools) != 0 {
@@ -88,7 +87,7 @@ func TestManifestOfMetaAloneIsAnEmptyGroup(t *testing.T) {
 	wantFault(t, fault, "empty_group", "Tool group 'later' has no available tools.")
 }
 
-// Acceptance 51: Manifests of one object are core tools, arrays are groups.
+// Manifests of one object are core tools, arrays are groups.
 func TestObjectIsACoreTool(t *testing.T) {
 	m, errs := parse("read_file", `{"name":"read_file","description":"Read","timeoutSeconds":10,"effect":"read_only"}`)
 	if errs != "" || m.Group != nil || m.Tool == nil {
@@ -102,7 +101,7 @@ func TestObjectIsACoreTool(t *testing.T) {
 	}
 }
 
-// Acceptance 58: A `_meta` that is not `true`, or not first, is skipped and never a tool.
+// A `_meta` that is not `true`, or not first, is skipped and never a tool.
 func TestMetaElsewhereIsNoTool(t *testing.T) {
 	const why = `_meta counts only as "_meta": true in the first entry of a list`
 	for name, tc := range map[string]struct{ in, want string }{
@@ -122,7 +121,7 @@ func TestMetaElsewhereIsNoTool(t *testing.T) {
 	}
 }
 
-// Acceptance 59: One invalid entry of a manifest is skipped alone.
+// One invalid entry of a manifest is skipped alone.
 func TestOnlyTheBadEntryIsLeftOut(t *testing.T) {
 	for bad, want := range map[string]string{
 		`7`:                               "a tool must be an object",

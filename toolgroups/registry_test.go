@@ -16,7 +16,7 @@ func TestCoreToolsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Acceptance 24: `load_tool_group` belongs to no group and cannot be put into one.
+// `load_tool_group` belongs to no group and cannot be put into one.
 func TestLoadToolGroupIsAlwaysCore(t *testing.T) {
 	for name, cfg := range map[string]toolgroups.RegistryConfig{
 		"given as core": {Core: []toolgroups.Tool{fake("load_tool_group")}},
@@ -34,7 +34,6 @@ func TestLoadToolGroupIsAlwaysCore(t *testing.T) {
 	}
 }
 
-// Acceptance 26, 45, 48.
 func TestGroupedToolsAreNotCore(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{
 		Core: []toolgroups.Tool{fake("core_tool")},
@@ -56,7 +55,7 @@ func TestGroupedToolsAreNotCore(t *testing.T) {
 	}
 }
 
-// Acceptance 46: A group's definitions are its own; an unknown group has none.
+// A group's definitions are its own; an unknown group has none.
 func TestToolsOfAGroup(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
 		{Name: "config", Tools: fakes("c", 2)}, {Name: "pdf", Tools: fakes("p", 1)},
@@ -69,7 +68,7 @@ func TestToolsOfAGroup(t *testing.T) {
 	}
 }
 
-// Acceptance 47: Groups are listed in the order of registration, a second registration replaces the first.
+// Groups are listed in the order of registration, a second registration replaces the first.
 func TestSameSourceReplaces(t *testing.T) {
 	reg := registry(t, toolgroups.RegistryConfig{Groups: []toolgroups.Group{
 		{Name: "a", DisplayName: "Old", Description: "old", Tools: fakes("x", 2)},
@@ -96,7 +95,7 @@ func TestSameSourceReplaces(t *testing.T) {
 	}
 }
 
-// Acceptance 38: Two sources of one group name are an error that names both.
+// Two sources of one group name are an error that names both.
 func TestClashesAreErrorsThatNameBoth(t *testing.T) {
 	group := func(name, source string, tools ...toolgroups.Tool) toolgroups.Group {
 		return toolgroups.Group{Name: name, Source: source, Tools: tools}
@@ -167,7 +166,7 @@ func TestSwitchesAreHandedOn(t *testing.T) {
 	}
 }
 
-// Acceptance 43: Grouping changes no tool's name, schema or behaviour.
+// Grouping changes no tool's name, schema or behaviour.
 func TestSchemasStayAsTheyAre(t *testing.T) {
 	in := fake("x")
 	in.Parameters = json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer","description":"<b> & ü","minimum":1},` +

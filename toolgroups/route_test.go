@@ -10,8 +10,6 @@ import (
 )
 
 // Without a router an array is cut where it has to be; what is behind is called all the same.
-//
-// Acceptance 30.
 func TestWithoutARouter(t *testing.T) {
 	set := newSet(t, "pdf", "config")
 	round := set.Route(nil, toolgroups.RouteInput{MaxTools: 15})

@@ -22,7 +22,6 @@ func newSet(t testing.TB, groups ...string) *toolgroups.Set {
 	return toolgroups.NewSet(fixed(house(t)), groups)
 }
 
-// Acceptance 1, 11, 67.
 func TestFirstRequestIsCoreOnly(t *testing.T) {
 	reg := house(t)
 	round := toolgroups.NewSet(fixed(reg), nil).Round()
@@ -34,7 +33,6 @@ func TestFirstRequestIsCoreOnly(t *testing.T) {
 	}
 }
 
-// Acceptance 6, 16, 20.
 func TestNextRoundRunsThem(t *testing.T) {
 	set := newSet(t)
 	load(t, set, "pdf")
@@ -50,7 +48,7 @@ func TestNextRoundRunsThem(t *testing.T) {
 	}
 }
 
-// Acceptance 9: Two groups loaded one after the other are both there.
+// Two groups loaded one after the other are both there.
 func TestTwoGroupsTogether(t *testing.T) {
 	set := newSet(t)
 	load(t, set, "google_gmail")
@@ -60,7 +58,7 @@ func TestTwoGroupsTogether(t *testing.T) {
 	}
 }
 
-// Acceptance 12: With the group config there are 17 tools more.
+// With the group config there are 17 tools more.
 func TestConfigMakesSeventeenMore(t *testing.T) {
 	set := newSet(t)
 	load(t, set, "config")
@@ -69,7 +67,6 @@ func TestConfigMakesSeventeenMore(t *testing.T) {
 	}
 }
 
-// Acceptance 15, 21, 120.
 func TestBlockedCallNamesTheGroup(t *testing.T) {
 	_, fault := newSet(t).Round().Lookup("pdf_00", admin())
 	wantFault(t, fault, "tool_not_available",
@@ -115,7 +112,7 @@ func TestLookupOrder(t *testing.T) {
 	}
 }
 
-// Acceptance 22: Groups of one conversation are not active in another, or after /clear.
+// Groups of one conversation are not active in another, or after /clear.
 func TestSetsKnowNothingOfEachOther(t *testing.T) {
 	reg := house(t)
 	a, b := toolgroups.NewSet(fixed(reg), nil), toolgroups.NewSet(fixed(reg), nil)
@@ -125,7 +122,6 @@ func TestSetsKnowNothingOfEachOther(t *testing.T) {
 	}
 }
 
-// Acceptance 30.
 func TestAllGroupsTogether(t *testing.T) {
 	set := newSet(t)
 	for _, g := range house(t).GroupNames() {
@@ -138,7 +134,6 @@ func TestAllGroupsTogether(t *testing.T) {
 	}
 }
 
-// Acceptance 32, 33, 89.
 func TestSwitchesActAtOnce(t *testing.T) {
 	on := house(t)
 	off := house(t, func(cfg *toolgroups.RegistryConfig) { cfg.DisabledTools = []string{"pdf_01"} })
@@ -169,7 +164,6 @@ func TestSwitchesActAtOnce(t *testing.T) {
 	}
 }
 
-// Acceptance 36, 37.
 func TestParallelLoadsOfGroups(t *testing.T) {
 	groups := []string{"google_docs", "pdf", "google_docs", "google_tasks", "pdf", "google_gmail"}
 	set := newSet(t)
@@ -201,7 +195,6 @@ func TestParallelLoadsOfGroups(t *testing.T) {
 	}
 }
 
-// D32; Acceptance 54, 55.
 func TestLoadAndUseInOneMessage(t *testing.T) {
 	set := newSet(t)
 	round := set.Round()
@@ -223,7 +216,7 @@ func TestLoadAndUseInOneMessage(t *testing.T) {
 	}
 }
 
-// Acceptance 54: What can be run in a round is what its request offered.
+// What can be run in a round is what its request offered.
 func TestOfferedIsExecutable(t *testing.T) {
 	round := newSet(t, "pdf", "config").Round()
 	offered := names(round.Tools())
@@ -238,7 +231,7 @@ func TestOfferedIsExecutable(t *testing.T) {
 	}
 }
 
-// Acceptance 57: A load leaves the listing as it is, so caches keep it.
+// A load leaves the listing as it is, so caches keep it.
 func TestListingDoesNotDependOnLoads(t *testing.T) {
 	reg := house(t)
 	before := reg.Listing()
@@ -249,14 +242,13 @@ func TestListingDoesNotDependOnLoads(t *testing.T) {
 	}
 }
 
-// Acceptance 64: With routing switched off, all tools are sent.
+// With routing switched off, all tools are sent.
 func TestAllGroupsFromTheStart(t *testing.T) {
 	if got := len(newSet(t, house(t).GroupNames()...).Round().Tools()); got != 157 {
 		t.Errorf("%d tools", got)
 	}
 }
 
-// Acceptance 75, 78, 79.
 func TestNamesRestoredFromLoads(t *testing.T) {
 	set := newSet(t, "pdf", "gone", "pdf", "google_docs", "pdf")
 	if diff := cmp.Diff([]string{"pdf", "gone", "google_docs"}, set.Loaded()); diff != "" {
@@ -267,7 +259,7 @@ func TestNamesRestoredFromLoads(t *testing.T) {
 	}
 }
 
-// Acceptance 88: Core first, then groups in the order of their first load.
+// Core first, then groups in the order of their first load.
 func TestFirstLoadOrderAndBytePrefix(t *testing.T) {
 	reg := house(t)
 	rapid.Check(t, func(rt *rapid.T) {

@@ -261,7 +261,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// Servers generate such schemas, and fill in the default themselves (E3).
+// Servers generate such schemas, and fill in the default themselves.
 func TestARequiredParameterWithADefaultMayBeMissing(t *testing.T) {
 	const schema = `{"type":"object","properties":{"url":{"type":"string"},"full":{"type":"boolean","default":false},` +
 		`"in":{"type":"object","properties":{"depth":{"type":"integer","default":1},"at":{"type":"string"}},"required":["depth","at"]}},"required":["url","full"]}`

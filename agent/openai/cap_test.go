@@ -41,7 +41,7 @@ func large(t *testing.T) *toolgroups.Registry {
 	return registry
 }
 
-// Acceptance 030: with all groups loaded 157 tools are wanted, and a server that takes
+// With all groups loaded 157 tools are wanted, and a server that takes
 // no more than 128 refuses nothing: the last place is tool_call's.
 func TestAllGroupsAtAServerWithACap(t *testing.T) {
 	t.Parallel()

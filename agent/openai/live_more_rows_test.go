@@ -20,7 +20,7 @@ import (
 // An error that comes in a stream is one of its kind, in whatever form, and not a reply
 // that broke off.
 //
-// Live B07: Errors come inside streams, in many forms.
+// Errors come inside streams, in many forms.
 func TestErrorsInStreams(t *testing.T) {
 	raw := func(lines string) answer { return respond(200, "text/event-stream", lines) }
 	for name, tc := range map[string]struct {
@@ -70,7 +70,7 @@ func TestAWrongKeyAtGemini(t *testing.T) {
 
 // Each server's words for a prompt that is too long are known, and the size that they name.
 //
-// Live B08: Each server has words of its own for a prompt that is too long.
+// Each server has words of its own for a prompt that is too long.
 func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 	for text, size := range map[string]int{
 		"You passed 9000 input tokens and requested 0 output tokens. However, the model's context length is only 8192 tokens.":                                       8192,
@@ -118,7 +118,7 @@ func TestOverflowInTheWordsOfEachServer(t *testing.T) {
 
 // A call that cannot be read is chance: it is asked for again, twice and no more.
 //
-// Live B09: A call that cannot be read is an accident, and passes the next time.
+// A call that cannot be read is an accident, and passes the next time.
 func TestAFailedCallIsAskedForAgain(t *testing.T) {
 	const code = "tool_use_failed"
 	text := "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."
@@ -140,7 +140,7 @@ func TestAFailedCallIsAskedForAgain(t *testing.T) {
 
 // Ollama cuts what is too long and says nothing, so it is asked how much fits.
 //
-// Live B10: Ollama cuts a long prompt and says nothing.
+// Ollama cuts a long prompt and says nothing.
 func TestOllamaTellsItsContext(t *testing.T) {
 	p, _ := emulator.ProfileByName("ollama")
 	l := newLive(t, p, func(cfg *emulator.Config) { cfg.Context = 4096 })
@@ -159,7 +159,7 @@ func TestOllamaTellsItsContext(t *testing.T) {
 
 // A server nearby may take ten minutes to load its model; the setting says otherwise.
 //
-// Live B11: A local server may take minutes to load its model.
+// A local server may take minutes to load its model.
 func TestTheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 	for _, tc := range []struct {
 		base string
@@ -189,7 +189,7 @@ func TestTheFirstByteOfALocalServerMayTakeLong(t *testing.T) {
 
 // Gemini refuses to be told that something is required that is no property.
 //
-// Live B12: Gemini refuses to be told that something is required that is no property.
+// Gemini refuses to be told that something is required that is no property.
 func TestRequiredNamesProperties(t *testing.T) {
 	p, _ := emulator.ProfileByName("gemini")
 	l := newLive(t, p)
@@ -208,7 +208,7 @@ func TestRequiredNamesProperties(t *testing.T) {
 
 // A server that does not know stream_options gets the request without, from then on.
 //
-// Live B13: Some servers refuse `stream_options`.
+// Some servers refuse `stream_options`.
 func TestNoStreamOptions(t *testing.T) {
 	for _, refused := range []answer{
 		refusal(400, "", "Unrecognized request argument supplied: stream_options"),

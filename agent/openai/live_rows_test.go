@@ -35,7 +35,7 @@ func gateway(t *testing.T, name string, model ...string) *live {
 // OpenAI's models that reason take tools over the Responses API alone, from 5.4 on. A
 // gateway in front of them says so, and is believed.
 //
-// Live B01: OpenAI's models that reason take tools over the Responses API alone.
+// OpenAI's models that reason take tools over the Responses API alone.
 func TestReasoningModelsWithToolsGoToResponses(t *testing.T) {
 	for model, want := range map[string]string{
 		"gpt-5.3": "chat/completions", "gpt-5.4": "responses", "gpt-5.4-mini": "responses", "gpt-5.5": "responses", "gpt-5.6-terra": "responses",
@@ -71,7 +71,7 @@ func TestReasoningModelsWithToolsGoToResponses(t *testing.T) {
 // An effort that a model lacks becomes the nearest that it has, over both APIs, and changes nothing for
 // other chats. A model without efforts gets none.
 //
-// Live B14: A model takes some reasoning efforts only.
+// A model takes some reasoning efforts only.
 func TestAnEffortThatTheModelLacks(t *testing.T) {
 	for _, api := range []string{openai.APIResponses, openai.APIChat} {
 		p, _ := emulator.ProfileByName("openai-responses")
@@ -152,7 +152,7 @@ func TestATemperatureThatIsTooHigh(t *testing.T) {
 // What a model thought goes back to nobody but its server, under the name it came with.
 // Who refuses it gets the same once more without, and is not sent it again.
 //
-// Live B02: What a model thought goes back to nobody but its server, under the name it came with.
+// What a model thought goes back to nobody but its server, under the name it came with.
 func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
 	history := func(reasoning string) []agent.Message {
 		return append(question().Messages,
@@ -191,7 +191,7 @@ func TestReasoningGoesBackWhereItCameFrom(t *testing.T) {
 // DeepSeek and Kimi want what was thought with calls in all later requests, and something
 // in its place where another model called.
 //
-// Live B03: DeepSeek and Kimi want what was thought with calls in all later requests.
+// DeepSeek and Kimi want what was thought with calls in all later requests.
 func TestReasoningOfEarlierTurnsIsKept(t *testing.T) {
 	for _, name := range []string{"deepseek", "kimi"} {
 		l, c := gateway(t, name), newTalk(t)
@@ -212,7 +212,7 @@ func TestReasoningOfEarlierTurnsIsKept(t *testing.T) {
 // OpenRouter's reasoning_details go back as they came, in one piece, and calls of others
 // have what stands in for them.
 //
-// Live B04: Gemini behind OpenRouter wants its `reasoning_details` back.
+// Gemini behind OpenRouter wants its `reasoning_details` back.
 func TestReasoningDetailsGoBack(t *testing.T) {
 	c, p := client(t, openai.Config{BaseURL: "https://openrouter.ai/api/v1", Model: "google/gemini-3-pro-preview"},
 		stream(`{"choices":[{"index":0,"delta":{"reasoning":"I ","reasoning_details":[{"type":"reasoning.text","text":"I ","index":0,"format":"f"}]}}]}`,
@@ -266,7 +266,7 @@ func TestReasoningDetailsGoBack(t *testing.T) {
 // Content may be parts; what a model thinks among them is not said, and goes back as it
 // came.
 //
-// Live B05: Mistral streams content as an array of parts.
+// Mistral streams content as an array of parts.
 func TestContentAsParts(t *testing.T) {
 	c, p := client(t, openai.Config{BaseURL: "https://api.mistral.ai/v1", Model: "magistral-medium-2509"},
 		stream(`{"choices":[{"index":0,"delta":{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"I TH"}]}]}}]}`,
@@ -290,7 +290,7 @@ func TestContentAsParts(t *testing.T) {
 // Whatever ids a conversation has, each server sees some that it takes, each once where it
 // wants that, and the results answer their calls.
 //
-// Live B06: Servers differ in which ids of calls they take.
+// Servers differ in which ids of calls they take.
 func TestIDsAreThoseThatTheServerTakes(t *testing.T) {
 	servers := map[string]openai.Config{}
 	for _, p := range emulator.Profiles() {

@@ -146,7 +146,7 @@ func TestChangedToolIsSent(t *testing.T) {
 	}
 }
 
-// Acceptance 030: a client says how many tools its server takes, for the array to be
+// A client says how many tools its server takes, for the array to be
 // made to that length.
 func TestTheLimitIsKnown(t *testing.T) {
 	c, _ := client(t, openai.Config{})

@@ -90,7 +90,6 @@ func seer(t *testing.T, cfg openai.Config) func(agent.Request) []emulator.Messag
 	}
 }
 
-// B08.
 func TestPicturesAreShownWithTheirMessages(t *testing.T) {
 	saved := pictures(t)
 	for api, model := range map[string]string{"chat": "gpt-4.1", "responses": "gpt-6-sol"} {

@@ -109,7 +109,7 @@ func FuzzQuotedTextStaysBehindItsMarks(f *testing.F) {
 	})
 }
 
-// A file can be called anything, too (C11).
+// A file can be called anything, too.
 func TestNoBracketOfAFileNameEndsTheLine(t *testing.T) {
 	text := conversation.FormatQuotes([]conversation.Quote{{Quoted: chats.Quoted{Kind: chats.RefForward, Text: "x"}, Paths: []string{`inbox/a"] [End of what is quoted.txt`}}}, 1000, true)
 	first, _, _ := strings.Cut(text, "\n")

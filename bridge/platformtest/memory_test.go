@@ -43,7 +43,7 @@ func newMemory(t testing.TB, bug string) *memory {
 	}
 }
 
-func memoryTown(t testing.TB, bug string) Harness {
+func newMemoryHarness(t testing.TB, bug string) Harness {
 	return Harness{Service: newMemory(t, bug), Member: "ann", Admin: "chief", Stranger: "eve", Limit: memoryLimit}
 }
 

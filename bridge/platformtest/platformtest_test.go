@@ -16,7 +16,7 @@ func TestCorrectPlatformPasses(t *testing.T) {
 	t.Parallel()
 	for _, p := range properties() {
 		t.Run(p.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { runProperty(t, memoryTown(t, ""), p) })
+			synctest.Test(t, func(t *testing.T) { runProperty(t, newMemoryHarness(t, ""), p) })
 		})
 	}
 }
@@ -69,7 +69,7 @@ func failure(t *testing.T, bug string, p property) string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runProperty(r, memoryTown(r, bug), p)
+		runProperty(r, newMemoryHarness(r, bug), p)
 	}()
 	<-done
 	return r.message

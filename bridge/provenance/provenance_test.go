@@ -758,13 +758,13 @@ func TestWhatATurnReadsBesideItsMessages(t *testing.T) {
 		others agent.Input
 		want   bool
 	}{
-		"an answered turn":             {page.answer("Read.").user("note it"), agent.Input{}, false},
-		"a turn that failed":           {page.user("go on"), agent.Input{}, true},
-		"two of them":                  {page.user("go on").user("go on"), agent.Input{}, true},
-		"a turn that was stopped":      {page.stop().user("go on"), agent.Input{}, true},
-		"tools of others":              {conversation{}.user("note it"), agent.Input{ToolsOfOthers: true}, true},
-		"a prompt of others":           {conversation{}.user("note it"), agent.Input{PromptOthers: true}, false},
-		"a fact of others":             {remembering, agent.Input{}, false},
+		"an answered turn":        {page.answer("Read.").user("note it"), agent.Input{}, false},
+		"a turn that failed":      {page.user("go on"), agent.Input{}, true},
+		"two of them":             {page.user("go on").user("go on"), agent.Input{}, true},
+		"a turn that was stopped": {page.stop().user("go on"), agent.Input{}, true},
+		"tools of others":         {conversation{}.user("note it"), agent.Input{ToolsOfOthers: true}, true},
+		"a prompt of others":      {conversation{}.user("note it"), agent.Input{PromptOthers: true}, false},
+		"a fact of others":        {remembering, agent.Input{}, false},
 	} {
 		in := c.input()
 		if in.PromptOthers, in.ToolsOfOthers = c.others.PromptOthers, c.others.ToolsOfOthers; in.ReadOthers() != c.want {

@@ -30,7 +30,7 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = em.Close() })
 	t.Run("telegram", func(t *testing.T) {
-		w := newTown(t, openai.ResponderFunc(notesReader))
+		w := newHarness(t, openai.ResponderFunc(notesReader))
 		ann := w.person("Ann")
 		w.env["ONECLAW_ADMINS"], w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = fmt.Sprintf("telegram:%d", ann), "127.0.0.0/8"
 		bot := w.run()
@@ -55,7 +55,7 @@ func TestAServerIsAddedAndAnAccountConnectedInAChat(t *testing.T) {
 		})
 	})
 	t.Run("slack", func(t *testing.T) {
-		w := newTown(t, openai.ResponderFunc(notesReader))
+		w := newHarness(t, openai.ResponderFunc(notesReader))
 		workspace, _, people := w.withSlack(t, "ann")
 		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
 		if err != nil {
@@ -143,7 +143,7 @@ func connectNotes(t *testing.T, em *mcp.Server, ask func(string) string, told fu
 // An administrator hears of what a server says otherwise than at first, and allows it.
 func TestAnAdministratorIsToldWhatAServerSaysOtherwise(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Version: "1"}, nil)
 	has := func(readOnly bool) {

@@ -32,7 +32,7 @@ func configurer(_ context.Context, req openai.Request) (openai.Reply, error) {
 // administrator may, everybody else is refused, and the change acts at once.
 func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(configurer))
+	w := newHarness(t, openai.ResponderFunc(configurer))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
 	bot := w.run()
@@ -59,7 +59,7 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 // bot's time zone, by which tasks are scheduled too.
 func TestTheClockHasTheTimeZoneOfTheSettings(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(toldToCall))
+	w := newHarness(t, openai.ResponderFunc(toldToCall))
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
 	w.settings("approvals: [{tool: set_config, policy: allow}]\n")
@@ -165,7 +165,7 @@ func (w *harness) pointsAt(bot *process, who int64, secret string) {
 // conversation and in the prompt of the next.
 func TestMemoryReachesLaterMessages(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil), "Noted")

@@ -14,7 +14,7 @@ import (
 // TestTelegramNewcomersAreLetInByAButton has a stranger knock and the owner decide.
 func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann, bob, eve := w.person("Ann"), w.person("Bob"), w.person("Eve https://evil.example")
 	bot := w.run()
@@ -94,7 +94,7 @@ func button(t testing.TB, m telegram.Message, label string) string {
 
 func TestSlackNewcomersAreLetInByAButton(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	server, _, people := w.withSlack(t, "ann", "bob")
 	install(t, server)
 	delete(w.env, "ONECLAW_ALLOW")

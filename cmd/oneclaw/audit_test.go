@@ -24,7 +24,7 @@ import (
 func TestKilledWhileAnAdministratorActs(t *testing.T) {
 	t.Parallel()
 	const kills = 3
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ALLOW"], w.env["ONECLAW_LISTEN"] = fmt.Sprint("telegram:", ann), "", freeAddress(t)
 	bot := w.run()
@@ -106,7 +106,7 @@ func checkLetIn(t *testing.T, store storage.KV, answered, said []string) {
 func TestAdministratorsComeInThroughAnyReplica(t *testing.T) {
 	t.Parallel()
 	server := &pgtest.Server{}
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_STORE"], w.env["ONECLAW_SECRET_KEY"] = server.Database(t), strings.Repeat("ab", 32)
 	t.Cleanup(func() { _ = server.Stop() })
 	ann := w.person("Ann")

@@ -179,7 +179,7 @@ func checkTasks(t complainer, answers []string, said int) (results int) {
 // The offline model starts a task, goes on, and tells the result.
 func TestAnOfflineTaskInTheBackground(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 	w.say(ann, "in the background, what time is it in Tokyo?", nil)
@@ -231,7 +231,7 @@ func sharing() openai.Responder {
 // has the conversations of the tasks.
 func TestTasksInTheBackgroundShareTheirFiles(t *testing.T) {
 	t.Parallel()
-	onBothEngines(t, sharing(), func(s *stage) {
+	onBothEngines(t, sharing(), func(s *botChat) {
 		bot := s.start()
 		s.say(0, "both "+s.t.Name())
 		s.one("told result 0")

@@ -51,7 +51,7 @@ func wantRefusal(t testing.TB, texts []string, args ...string) {
 // TestBackupOfARunningBotIsRestored takes a backup while the bot answers, loses what
 // comes after it, and goes on from it.
 func TestBackupOfARunningBotIsRestored(t *testing.T) {
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	dir, file := w.env["ONECLAW_DATA_DIR"], filepath.Join(t.TempDir(), "backup.db")
 	t.Setenv("ONECLAW_DATA_DIR", dir)
 	ann, told := w.person("Ann"), w.systemd()
@@ -295,10 +295,10 @@ func TestANewerFormatIsRefused(t *testing.T) {
 // A database that was emptied is not taken for a new one: the owner would be gone, and the
 // bot there for whoever claims it.
 //
-// Attack 15: An emptied database is not taken for a new one.
+// An emptied database is not taken for a new one.
 func TestAnEmptiedDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	bot := w.run()
 	w.ask(bot, w.person("Ann"), "Write \"hello\" to notes.txt", nil)
 	backup := filepath.Join(t.TempDir(), "backup.db")

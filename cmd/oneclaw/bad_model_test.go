@@ -53,7 +53,7 @@ func TestBadAnswersOfAModelAreOneSentence(t *testing.T) {
 		stream(`{"content":` + asJSON(strings.Join(all, "|")) + `}`)(w)
 	}))
 	t.Cleanup(server.Close)
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["OPENAI_BASE_URL"] = server.URL + "/v1"
 	bot := w.run()
 	people := map[string]int64{}

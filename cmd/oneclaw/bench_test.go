@@ -46,7 +46,7 @@ func newCrowd(b *testing.B, size int, latency time.Duration) *crowd {
 func gather(b *testing.B, size int, latency time.Duration) *crowd {
 	b.Helper()
 	c := &crowd{next: map[int64]chan struct{}{}}
-	w := newTown(b, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(b, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if call := c.brain.Load(); call != nil && last.Role == "user" && last.Content == "message 1" {
 			return openai.Reply{Calls: []openai.ToolCall{*call}}, nil
@@ -198,7 +198,7 @@ func BenchmarkLongChat(b *testing.B) {
 // BenchmarkStart measures from the start of the process to its first poll, and what it
 // holds in memory when it has nothing to do.
 func BenchmarkStart(b *testing.B) {
-	newTown(b, openai.Offline{}).measureStart(b)
+	newHarness(b, openai.Offline{}).measureStart(b)
 }
 
 // runaways are calls of tools that would never end, or take everything, if nobody

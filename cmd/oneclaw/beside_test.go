@@ -18,7 +18,7 @@ import (
 // through a socket that its user alone may open.
 func TestCommandsWorkBesideARunningBot(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
 	bot := w.run()

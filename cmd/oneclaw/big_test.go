@@ -22,7 +22,7 @@ import (
 	"oneclaw/storage/bolt"
 )
 
-// bigStore fills the database of a town with what so many goroutines at a time write.
+// bigStore fills the database of a bot with what so many goroutines at a time write.
 func bigStore(b testing.TB, w *harness, fill func(ctx context.Context, store storage.Store, group *errgroup.Group)) {
 	b.Helper()
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName), NoSync: true})
@@ -102,7 +102,7 @@ func receipt(chat chats.Chat, id string) receipts.Receipt {
 func BenchmarkManyChats(b *testing.B) {
 	for _, many := range []int{1_000, 10_000, 60_000, 100_000} {
 		b.Run(fmt.Sprint(many), func(b *testing.B) {
-			w := newTown(b, openai.Offline{})
+			w := newHarness(b, openai.Offline{})
 			w.env["ONECLAW_LOG_LEVEL"] = "debug"
 			bigStore(b, w, fillChats(many))
 			var took time.Duration
@@ -140,7 +140,7 @@ func BenchmarkManyChats(b *testing.B) {
 func BenchmarkManyRecords(b *testing.B) {
 	for _, records := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(records), func(b *testing.B) {
-			w := newTown(b, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+			w := newHarness(b, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 				last := req.Messages[len(req.Messages)-1]
 				if query, search := strings.CutPrefix(last.Content, "search "); search && last.Role == "user" {
 					return openai.Reply{Calls: []openai.ToolCall{{ID: "1", Name: "search_history", Arguments: fmt.Sprintf(`{"query":%q}`, query)}}}, nil

@@ -71,11 +71,9 @@ func (w *harness) shows(p *process, who int64, part string) string {
 
 // TestBudgetIsUsedUpAndRaised: the budget of a user is used up, they are told so and
 // ask an administrator, who raises it; then they are answered. All of it outlives restarts.
-//
-// C20.
 func TestBudgetIsUsedUpAndRaised(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", bob)
 	settings := "budget:\n  user_usd: 0.50\nprices:\n  " + openai.DefaultModel + ": {input: 100, cached_input: 100, output: 1000}\n"
@@ -119,13 +117,11 @@ func TestBudgetIsUsedUpAndRaised(t *testing.T) {
 }
 
 // TestCrashWhileTheModelThinks: a call that kill -9 cut off holds no budget afterwards.
-//
-// C20.
 func TestCrashWhileTheModelThinks(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{}, 10)
 	hang := true
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, _ openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, _ openai.Request) (openai.Reply, error) {
 		began <- struct{}{}
 		if hang {
 			hang = false
@@ -150,7 +146,7 @@ func TestCrashWhileTheModelThinks(t *testing.T) {
 func TestAForwardJoinsItsCommentAndBothCallsAreCharged(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 30)
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1].Content
 		asked <- last
 		if !strings.Contains(last, "> Guten Tag") {

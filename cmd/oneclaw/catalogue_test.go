@@ -75,7 +75,7 @@ func TestAServerOfTheCatalogueIsSwitchedOnAndPeopleSignIn(t *testing.T) {
 		}
 	}
 	t.Run("telegram", func(t *testing.T) {
-		w := newTown(t, model)
+		w := newHarness(t, model)
 		w.withCatalogue(em.URL, em.Issuer)
 		ann := w.person("Ann")
 		w.env["ONECLAW_ADMINS"] = fmt.Sprintf("telegram:%d", ann)
@@ -96,7 +96,7 @@ func TestAServerOfTheCatalogueIsSwitchedOnAndPeopleSignIn(t *testing.T) {
 		})
 	})
 	t.Run("slack", func(t *testing.T) {
-		w := newTown(t, model)
+		w := newHarness(t, model)
 		workspace, _, people := w.withSlack(t, "ann")
 		w.withCatalogue(em.URL, em.Issuer)
 		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
@@ -140,7 +140,7 @@ func TestDoctorLiveTriesTheCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = em.Close() })
-	w := newTown(t, openai.ResponderFunc(adding))
+	w := newHarness(t, openai.ResponderFunc(adding))
 	w.withCatalogue(em.URL, em.Issuer)
 	out, ok := tried(t, w.env, "--chat", fmt.Sprint("telegram:", w.person("Ann")))
 	wantIn(t, out, "2 servers of /connect are asked", "same    catalogue notes      takes this bot as a client, at "+em.Issuer, "FAILED  catalogue mine", "13 as the emulator does, 0 other, 1 failed")

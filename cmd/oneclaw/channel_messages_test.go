@@ -12,7 +12,7 @@ import (
 // is in no request for another, and each is answered in their own topic.
 func TestPeopleWhoWriteToAChannelDoNotShareAConversation(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann, bob, owner := w.person("Ann"), w.person("Bob"), w.person("Owner")
 	channel, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, DirectMessages: true, Title: "News", User: owner, Members: []int64{ann, bob}})
 	if err != nil {

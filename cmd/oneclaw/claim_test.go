@@ -31,7 +31,7 @@ func offered(t *testing.T, bot *process) (link, code string) {
 
 func TestTelegramIsClaimedByItsLink(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
@@ -83,7 +83,7 @@ func TestTelegramIsClaimedByItsLink(t *testing.T) {
 // TestAClaimOfARunningBot replaces the code that the log has shown.
 func TestAClaimOfARunningBot(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann := w.person("Ann")
 	bot := w.run()
@@ -104,7 +104,7 @@ func TestAClaimOfARunningBot(t *testing.T) {
 // TestAClaimMadeByHand is not replaced by the start of the bot.
 func TestAClaimMadeByHand(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann := w.person("Ann")
 	out, err := command(t.Context(), t, w.env, "claim").Output()
@@ -122,7 +122,7 @@ func TestAClaimMadeByHand(t *testing.T) {
 
 func TestSlackIsClaimedByItsCode(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	server, channel, people := w.withSlack(t, "ann", "bob")
 	install(t, server)
 	delete(w.env, "ONECLAW_ALLOW")
@@ -155,7 +155,7 @@ func TestSlackIsClaimedByItsCode(t *testing.T) {
 // TestAClaimShownInAGroupIsVoid has the code written where others read it.
 func TestAClaimShownInAGroupIsVoid(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	delete(w.env, "ONECLAW_ALLOW")
 	ann := w.person("Ann")
 	group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, User: ann, Title: "friends"})
@@ -174,10 +174,10 @@ func TestAClaimShownInAGroupIsVoid(t *testing.T) {
 
 // What can let nobody in is refused with a sentence, and is in no list.
 //
-// Attack 17: Nobody is let in who can be nobody.
+// Nobody is let in who can be nobody.
 func TestPeopleThatCanBeNobodyAreNotAdded(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	token := w.env["TELEGRAM_BOT_TOKEN"]
 	_, _, people := w.withSlack(t, "ann", "bob")
 	ann := w.person("Ann")

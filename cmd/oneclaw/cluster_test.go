@@ -112,7 +112,7 @@ func newCluster(t *testing.T, size int, ttl time.Duration, env ...string) *clust
 	c.base = c.primary.Database(t)
 	t.Cleanup(func() { _ = c.primary.Stop() })
 	c.standby = c.primary.Standby(t)
-	c.harness = newTown(t, hooking(employing(c.posted.call, flooded(c.posted))))
+	c.harness = newHarness(t, hooking(employing(c.posted.call, flooded(c.posted))))
 	c.moveIn(ttl)
 	for _, setting := range env {
 		name, value, _ := strings.Cut(setting, "=")

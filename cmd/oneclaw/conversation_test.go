@@ -51,11 +51,9 @@ func (w *harness) loads() int {
 // TestConversationAboutAPDF is the promise of the README: somebody sends a
 // PDF and asks about it, the model loads the group, has it in the next message and
 // after a restart, and /clear ends that. It covers statements 6, 8, 18, 65-69, 85.
-//
-// Acceptance 8, 18, 44, 66, 68, 69, 73, 85.
 func TestConversationAboutAPDF(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 
@@ -100,10 +98,10 @@ func TestConversationAboutAPDF(t *testing.T) {
 
 // /clear deletes nothing, and it and /help say so: what was said is still found.
 //
-// Attack 12: /clear says what it does.
+// /clear says what it does.
 func TestClearSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case last.Role == "tool":
@@ -134,7 +132,7 @@ func registryOf(t *testing.T) (registry *toolgroups.Registry) {
 	return registry
 }
 
-// Acceptance 19: Each kind of request finds its tool in the group that is named for it.
+// Each kind of request finds its tool in the group that is named for it.
 func TestScenariosHaveTheirTools(t *testing.T) {
 	registry := registryOf(t)
 	for group, tool := range map[string]string{
@@ -149,8 +147,6 @@ func TestScenariosHaveTheirTools(t *testing.T) {
 
 // TestAMailTaskSendsFewSchemas counts what is sent at the beginning and for mail,
 // against all 163 tools.
-//
-// Acceptance 11, 61.
 func TestAMailTaskSendsFewSchemas(t *testing.T) {
 	registry := registryOf(t)
 	round := func(groups ...string) []toolgroups.Tool {
@@ -165,7 +161,7 @@ func TestAMailTaskSendsFewSchemas(t *testing.T) {
 	}
 }
 
-// Acceptance 74: Sessions share no groups; nothing unloads or expires.
+// Sessions share no groups; nothing unloads or expires.
 func TestLoadedGroupsAreNeverUnloaded(t *testing.T) {
 	registry := registryOf(t)
 	for _, name := range append(registry.GroupNames(), "core") {

@@ -74,11 +74,9 @@ func looking(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestACallThatKillsTheProgramRunsTwice has the real program call a tool that
 // kills it. After two crashes the call is not made again, and the person gets an answer. What
 // a collector received of it meanwhile are the runs of one job.
-//
-// Attack 04.
 func TestACallThatKillsTheProgramRunsTwice(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(looking))
+	w := newHarness(t, openai.ResponderFunc(looking))
 	ann := w.person("Ann")
 	traces := newTraces(w)
 	self, err := os.Executable()

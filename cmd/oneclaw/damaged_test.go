@@ -190,7 +190,7 @@ func (w *harness) answered(who int64, text, want string) {
 // about; administrators are told.
 func TestADamagedRecordOfAnyKindStopsNothingElse(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
 	}))
 	w.env["ONECLAW_BUDGET_TOTAL_TOKENS"] = "1000000000"

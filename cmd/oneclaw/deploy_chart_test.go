@@ -248,7 +248,7 @@ func webhooks() bool { return slices.Contains(config.Variables(false), "ONECLAW_
 // served reports whether the program has something at a path or below it.
 func served(t *testing.T, path string) (is bool) {
 	t.Helper()
-	w := newTown(t, nil)
+	w := newHarness(t, nil)
 	var environ []string
 	for name, value := range w.env {
 		environ = append(environ, name+"="+value)

@@ -75,7 +75,7 @@ func leaves(c *cobra.Command) []string {
 }
 
 func TestDocsNameEveryCommand(t *testing.T) {
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_EXPORT_JUDGED"] = "true" // brings /learning
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)

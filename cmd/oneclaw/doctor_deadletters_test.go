@@ -22,11 +22,9 @@ import (
 const deadLettersRow = "dead letters"
 
 // TestDoctorListsDeadLetters asks doctor beside a running bot and without one.
-//
-// Attack 02.
 func TestDoctorListsDeadLetters(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
 	if err != nil {

@@ -49,7 +49,7 @@ func TestEveryPlatformCanBeTriedLive(t *testing.T) {
 // alone, and with both, in the chat of the owner or in one that is named.
 func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(adding))
+	w := newHarness(t, openai.ResponderFunc(adding))
 	w.env["ONECLAW_MCP_CATALOGUE"] = "off"
 	delete(w.env, "ONECLAW_ALLOW")
 	if out, ok := tried(t, w.env); ok || !strings.Contains(out, "--chat telegram:123") {
@@ -101,7 +101,7 @@ func TestDoctorLiveTellsWhatTheEmulatorsDo(t *testing.T) {
 // same.
 func TestDoctorLiveSaysWhatIsOther(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(context.Context, openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(context.Context, openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "6912\nof course"}, nil
 	}))
 	w.env["ONECLAW_MCP_CATALOGUE"] = "off"

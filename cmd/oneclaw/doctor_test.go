@@ -45,7 +45,7 @@ func examined(t *testing.T, env map[string]string) (map[string]doctor.Finding, b
 
 func TestDoctorFindsAHealthyBot(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"
 	for _, life := range []string{"before the first start", "while it runs", "after it ended"} {
 		t.Run(life, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newTown(t, openai.Offline{})
+			w := newHarness(t, openai.Offline{})
 			c.change(w)
 			all, ok := examined(t, w.env)
 			f := all[c.check]
@@ -180,10 +180,10 @@ func picky(t testing.TB) string {
 	return srv.URL + "/v1"
 }
 
-// Live A05: An app can be installed with fewer scopes than its manifest asks for.
+// An app can be installed with fewer scopes than its manifest asks for.
 func TestDoctorComparesScopesOfSlack(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	server, _, _ := w.withSlack(t, "ann")
 	all, ok := examined(t, w.env)
 	if f := all["slack"]; f.Status != doctor.VerdictWarn || !ok || !strings.Contains(f.Text, "agent view") {
@@ -242,7 +242,7 @@ func TestDoctorChecksTheModelsByKind(t *testing.T) {
 		"no name of a model": {"strong", "", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTown(t, openai.ResponderFunc(adding), "strong")
+			w := newHarness(t, openai.ResponderFunc(adding), "strong")
 			w.env["ONECLAW_MODELS_DEEP"], w.env["ONECLAW_MODELS_SUMMARIES"] = c.deep, c.summaries
 			all, _ := examined(t, w.env)
 			found, ok := all["models in use"]

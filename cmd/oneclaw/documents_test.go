@@ -28,7 +28,7 @@ func officeSample(t *testing.T, name string) []byte {
 // arrives as a file, and has that read: the group is loaded once, when it is needed.
 func TestConversationAboutDocuments(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 	sent := &telegram.Attachment{Kind: telegram.KindDocument, Name: "report.docx", MIME: "application/vnd.openxmlformats-officedocument.wordprocessingml.document", Data: officeSample(t, "report.docx")}
@@ -60,7 +60,7 @@ func TestConversationAboutDocuments(t *testing.T) {
 // TestDocumentsOnSlack is the same in a thread.
 func TestDocumentsOnSlack(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	server, channel, members := w.withSlack(t, "Ann")
 	bot := start(t, w.env, "run")
 	waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })

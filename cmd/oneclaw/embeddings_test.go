@@ -18,7 +18,7 @@ func TestToolSearchByMeaning(t *testing.T) {
 		some  bool
 	}{{"preset/" + openai.DefaultModel, true}, {"preset/no-such-model", false}} {
 		t.Run(tt.model, func(t *testing.T) {
-			w := newTown(t, openai.ResponderFunc(searcher))
+			w := newHarness(t, openai.ResponderFunc(searcher))
 			w.env["ONECLAW_ROUTING"] = "search"
 			file := "tools:\n  tool_search:\n    embeddings: " + tt.model + "\n"
 			if err := os.WriteFile(filepath.Join(w.env["ONECLAW_DATA_DIR"], "oneclaw.yaml"), []byte(file), 0o600); err != nil {

@@ -204,7 +204,7 @@ func everydays(pages, others, mails string) [][]everyday {
 func TestEverydayConversationsAskOnlyWhereTheyHaveTo(t *testing.T) {
 	t.Parallel()
 	var all [][]everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(slices.Concat(all...)).Reply(ctx, req)
 	}))
 	newSite := w.withSites(t)
@@ -347,7 +347,7 @@ func TestAdministratorsChangesAsk(t *testing.T) {
 		{"there is a big model", []everydayCall{{"config", "add_model", `{"provider_id":"preset","model_id":"big"}`}, {"config", "list_models", `{"provider_id":"preset"}`}}, asks},
 		{"use the big model from now on", []everydayCall{{"config", "set_default_model", `{"provider_id":"preset","model_id":"big"}`}}, asks},
 	}
-	w := newTown(t, scripted(talk))
+	w := newHarness(t, scripted(talk))
 	owner := w.person("Owner")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", owner)
 	w.settings("approvals:\n  - {role: admin, policy: allow}\n  - {group: config, policy: allow}\n  - {tool: set_*, policy: allow}\n")
@@ -366,7 +366,7 @@ func TestAdministratorsChangesAsk(t *testing.T) {
 func TestEverydayConversationsOfAGroupAndAWorkspace(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	newSite := w.withSites(t)
@@ -412,7 +412,7 @@ func TestEverydayConversationsOfAGroupAndAWorkspace(t *testing.T) {
 func TestEverydayConversationsOfAGroup(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	pages := w.withSites(t)("pages.example")
@@ -450,7 +450,7 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 	var talk scripted
 	var mu sync.Mutex
 	results := map[string]string{}
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		n := 0
@@ -514,7 +514,7 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 func TestWhatOutlivesWordsOfOthersCountsAsTheirs(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	newSite := w.withSites(t)
@@ -551,7 +551,7 @@ func TestWhatOutlivesWordsOfOthersCountsAsTheirs(t *testing.T) {
 func TestAFileVouchesForAnAddressOnlyAsItWasReceived(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	newSite := w.withSites(t)
@@ -581,7 +581,7 @@ func TestAFileVouchesForAnAddressOnlyAsItWasReceived(t *testing.T) {
 func TestScriptsComposeNoMoreThanATurnMay(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	pages := w.withSites(t)("pages.example")
@@ -602,7 +602,7 @@ func TestScriptsComposeNoMoreThanATurnMay(t *testing.T) {
 func TestAScriptOpensFewAddressesAmongWordsOfOthers(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	pages := w.withSites(t)("pages.example")
@@ -624,7 +624,7 @@ func TestAScriptOpensFewAddressesAmongWordsOfOthers(t *testing.T) {
 func TestTheCardOfAnAddressNamesTheHostThatIsAsked(t *testing.T) {
 	t.Parallel()
 	var talk []everyday
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(talk).Reply(ctx, req)
 	}))
 	newSite := w.withSites(t)

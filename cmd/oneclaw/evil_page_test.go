@@ -31,7 +31,7 @@ func browsing(_ context.Context, req openai.Request) (openai.Reply, error) {
 // TestAPageIsClosedThatTakesTooMuchMemory has the real program open a page that
 // takes memory until it is stopped, and then an ordinary one.
 //
-// Attack 05: A page cannot take the memory of the host.
+// A page cannot take the memory of the host.
 func TestAPageIsClosedThatTakesTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	if _, err := browser.FindChromium(""); err != nil {
@@ -50,7 +50,7 @@ func TestAPageIsClosedThatTakesTooMuchMemory(t *testing.T) {
 		_, _ = io.WriteString(out, page)
 	}))
 	defer site.Close()
-	w := newTown(t, openai.ResponderFunc(browsing))
+	w := newHarness(t, openai.ResponderFunc(browsing))
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	w.env["ONECLAW_TOOLS_BROWSER_MEMORY_MIB"] = "700"
 	ann := w.person("Ann")

@@ -67,11 +67,9 @@ func (p *process) peak(t *testing.T) uint64 {
 
 // TestADocumentCannotTakeTheMemoryOfTheBot sends the real program a document that
 // takes all the memory it can get: the bot does not grow by it, and reads the next one.
-//
-// Attack 04.
 func TestADocumentCannotTakeTheMemoryOfTheBot(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(readingPDFs))
+	w := newHarness(t, openai.ResponderFunc(readingPDFs))
 	ann := w.person("Ann")
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, "what does it say?", samplePDF(t)), "told: File: ")

@@ -31,7 +31,7 @@ func TestFeedbackOutlivesAKill(t *testing.T) {
 		said, _, _ = strings.Cut(said, "\n")
 		return openai.Reply{Text: "re: " + said}, nil
 	})
-	onBothPlatforms(t, false, brain, func(s *stage) {
+	onBothPlatforms(t, false, brain, func(s *botChat) {
 		s.w.env["ONECLAW_VOICE_MODEL"] = openai.DefaultModel
 		s.w.env["ONECLAW_ALLOW"] = "*"
 		s.w.env["ONECLAW_REACTIONS"] = "true"
@@ -70,7 +70,7 @@ func TestFeedbackOutlivesAKill(t *testing.T) {
 }
 
 // cli runs a command beside the bot, and returns what it prints.
-func (s *stage) cli(args ...string) string {
+func (s *botChat) cli(args ...string) string {
 	s.t.Helper()
 	cmd := command(s.t.Context(), s.t, s.w.env, args...)
 	var errs strings.Builder

@@ -20,7 +20,7 @@ import (
 // fetch is writing stays (B6).
 func TestWhatAKilledProcessWasFetchingIsRemoved(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	behind, err := url.Parse(w.env["TELEGRAM_API_URL"])
 	if err != nil {
 		t.Fatal(err)

@@ -16,11 +16,9 @@ import (
 
 // TestAPageIsSeenOnTelegram sends a PDF and asks to see a page: the program loads the
 // tools, renders the page and sends it as a photo.
-//
-// D10.
 func TestAPageIsSeenOnTelegram(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, "how many pages?", samplePDF(t)), "3 pages")
@@ -40,7 +38,7 @@ func TestAPageIsSeenOnTelegram(t *testing.T) {
 // and has not answered: after the restart it comes once more, and says so.
 func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 	if _, err := w.telegram.Inject(telegram.Fault{Method: "sendPhoto", Times: 1, Effect: telegram.Hang}); err != nil {
@@ -62,11 +60,9 @@ func TestAFileCutOffByAKillComesAgainMarked(t *testing.T) {
 }
 
 // TestAPageIsSeenOnSlack is the same in a thread.
-//
-// D10.
 func TestAPageIsSeenOnSlack(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	server, channel, members := w.withSlack(t, "Ann")
 	bot := start(t, w.env, "run")
 	waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })
@@ -111,12 +107,10 @@ func wantPage(t *testing.T, data []byte) {
 
 // TestAPhotoReachesAModelThatSees has a person send a photo: the file is saved, and
 // the model is shown it with the message it came with, also where the next is asked.
-//
-// B08.
 func TestAPhotoReachesAModelThatSees(t *testing.T) {
 	t.Parallel()
 	const model = "gpt-5-emulated"
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	seeing, err := openai.New(openai.Config{Responder: openai.Offline{}, Models: []string{model}, MaxTools: 200})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestCommandsThatAreGoneSayWhatToUse(t *testing.T) {
 // A setting that is gone is a line in the log, and the bot runs.
 func TestSettingsThatAreGoneAreIgnored(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.settings("export_judged: true\ntools: {routing: bridge, tool_search: {learn: true}}\n")
 	w.env["ONECLAW_EXPORT_JUDGED"] = "true"
 	bot := w.run()

@@ -192,7 +192,7 @@ func (p *poster) check(t complainer) (marks int) {
 // TestHooksOfTheProgram posts to the program in every state of a webhook.
 func TestHooksOfTheProgram(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, hooking(openai.Offline{}))
+	w := newHarness(t, hooking(openai.Offline{}))
 	address := freeAddress(t)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = address, hookAddress
 	bot := w.run()
@@ -230,7 +230,7 @@ func TestHooksOfTheProgram(t *testing.T) {
 // the budget of whoever made the webhook.
 func TestWebhooksOfTheOwnerAreNotThoseOfAGuest(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, hooking(openai.Offline{}))
+	w := newHarness(t, hooking(openai.Offline{}))
 	delete(w.env, "ONECLAW_ALLOW")
 	address := freeAddress(t)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"], w.env["ONECLAW_BUDGET_GUEST_TOKENS"] = address, hookAddress, "1"

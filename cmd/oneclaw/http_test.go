@@ -30,10 +30,10 @@ func slowBody(t *testing.T, address string) net.Conn {
 // TestSlowBodiesLeaveThePlatformsAlone gives the program few descriptors and holds
 // more connections to its port than that.
 //
-// Attack 09: Slow requests leave the platforms their descriptors.
+// Slow requests leave the platforms their descriptors.
 func TestSlowBodiesLeaveThePlatformsAlone(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_LISTEN"] = freeAddress(t)
 	ann := w.person("Ann")
 	before := 0

@@ -22,7 +22,7 @@ func (w *harness) withImages() {
 }
 
 // picture waits for a picture of the given size among the files that the bot has sent.
-func (s *stage) picture(width, height int) (found shown) {
+func (s *botChat) picture(width, height int) (found shown) {
 	s.t.Helper()
 	s.until("picture", func(all []shown) bool {
 		return slices.ContainsFunc(all, func(m shown) bool {
@@ -38,7 +38,7 @@ func (s *stage) picture(width, height int) (found shown) {
 // refusal is said plainly and costs nothing, and the rest is paid at its real price.
 func TestPicturesAreMadeAndChanged(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+	onBothPlatforms(t, false, openai.Offline{}, func(s *botChat) {
 		s.w.withImages()
 		s.start()
 		s.say(0, "draw a cat")
@@ -69,7 +69,7 @@ func TestPicturesAreMadeAndChanged(t *testing.T) {
 // its form.
 func TestAPictureThatIsRepliedToIsChanged(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.withImages()
 	ann := w.person("Ann")
 	bot := w.run()
@@ -96,7 +96,8 @@ func TestAKilledPictureIsPaidAndNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"bolt", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
-			w := newTown(t, openai.Offline{})
+			t.Parallel()
+			w := newHarness(t, openai.Offline{})
 			w.withImages()
 			if engine == "postgres" {
 				server := &pgtest.Server{}
@@ -151,7 +152,7 @@ func (d *drawer) Reply(ctx context.Context, req openai.Request) (openai.Reply, e
 func TestAPictureArrivesThroughAKill(t *testing.T) {
 	t.Parallel()
 	model := &drawer{reached: make(chan struct{})}
-	w := newTown(t, model)
+	w := newHarness(t, model)
 	w.withImages()
 	ann := w.person("Ann")
 	bot := w.run()
@@ -181,7 +182,7 @@ func TestAPictureArrivesThroughAKill(t *testing.T) {
 // TestPicturesNeedABudget: without one, no picture is asked for. A picture that uses the budget up arrives.
 func TestPicturesNeedABudget(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.withImages()
 	w.env["ONECLAW_BUDGET_USER_USD"] = "0.01"
 	ann := w.person("Ann")

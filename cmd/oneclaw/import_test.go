@@ -51,7 +51,7 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = em.Close() })
 	model := &movedModel{}
-	w := newTown(t, model)
+	w := newHarness(t, model)
 	delete(w.env, "ONECLAW_ALLOW")
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.0/8"
 	ann, bob := w.person("Ann"), w.person("Bob")
@@ -115,7 +115,7 @@ func TestWhatIsImportedWaitsUntilItIsSwitchedOn(t *testing.T) {
 // limits of the process that reads them.
 func TestFoldersThatCannotBeImportedAreSaidInOneLine(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	for name, c := range map[string]struct{ bot, file, content, want string }{
 		"a trap":      {"hermes", "config.yaml", "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 40_000) + "]", "memory"},
 		"encrypted":   {"hermes", "config.yaml", "age-encryption.org/v1\n-> X25519 x\n", "config.yaml: "},

@@ -73,7 +73,7 @@ func obeyAPage(t *testing.T, routing string) {
 	}))
 	t.Cleanup(page.Close)
 	model := &obedient{}
-	w := newTown(t, openai.ResponderFunc(model.Reply))
+	w := newHarness(t, openai.ResponderFunc(model.Reply))
 	ann, bob, root := w.person("Ann"), w.person("Bob"), w.person("Root")
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ROUTING"] = fmt.Sprint("telegram:", root), routing
 	// Only the page may be reached of what is inside.
@@ -148,7 +148,7 @@ var pathLike = regexp.MustCompile(`(?i)(^|_)(path|file|filename|output|destinati
 // TestNoToolLeavesTheWorkspace calls every tool that has a parameter like a path with
 // paths that lead out: none reads, writes or names what is there.
 //
-// C15: One user sees another's context.
+// One user sees another's context.
 func TestNoToolLeavesTheWorkspace(t *testing.T) {
 	outside := t.TempDir()
 	plant(t, outside, "secret.txt", "OUTSIDE SECRET")

@@ -23,7 +23,7 @@ func TestFilesGoWhereTheNextProcessIs(t *testing.T) {
 			name = "in a folder"
 		}
 		t.Run(name, func(t *testing.T) {
-			w := newTown(t, openai.Offline{})
+			w := newHarness(t, openai.Offline{})
 			w.onServer(t)
 			w.env["ONECLAW_SECRET_KEY"] = strings.Repeat("ab", 32)
 			home := w.env["ONECLAW_DATA_DIR"]
@@ -60,7 +60,7 @@ func TestFilesGoWhereTheNextProcessIs(t *testing.T) {
 // TestFilesThatNobodyGetsAreSaid has a bot whose store came back from where files were in it.
 func TestFilesThatNobodyGetsAreSaid(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	for _, place := range []string{"store", "local"} {
 		w.env["ONECLAW_TOOLS_FILES"] = place

@@ -170,7 +170,7 @@ func TestKilledInAFlood(t *testing.T) {
 	t.Parallel()
 	const chats, perRound = 8, 3
 	deep := &deepAsker{Responder: employing(writing, openai.ResponderFunc(remembering)), begun: map[string]bool{}}
-	w := newTown(t, hooking(deep), strongModel)
+	w := newHarness(t, hooking(deep), strongModel)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = freeAddress(t), hookAddress
 	w.env["ONECLAW_MAX_UNATTENDED_RUNS"] = floodOfRuns
 	w.env["ONECLAW_MODELS_DEEP"] = "preset/" + strongModel

@@ -29,7 +29,7 @@ func (w *harness) served(name string, context int) openai.Profile {
 
 // Ollama cuts what is too long and says nothing, so doctor does.
 //
-// Live B10: Ollama cuts a long prompt and says nothing.
+// Ollama cuts a long prompt and says nothing.
 func TestDoctorWarnsOfASmallContext(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -48,7 +48,7 @@ func TestDoctorWarnsOfASmallContext(t *testing.T) {
 		{"llama.cpp", 65_536, "", doctor.VerdictOK, []string{"context 65,536 tokens (the provider)", "pictures: no (the provider)"}},
 		{"vllm", 65_536, "", doctor.VerdictOK, []string{"context 65,536 tokens (the provider)", "pictures: tried"}},
 	} {
-		w := newTown(t, openai.Offline{})
+		w := newHarness(t, openai.Offline{})
 		w.served(tc.service, tc.context)
 		if tc.set != "" {
 			w.env["ONECLAW_MODEL_CONTEXT"] = tc.set
@@ -69,7 +69,7 @@ func TestDoctorWarnsOfASmallContext(t *testing.T) {
 // /model says what is known of the model that answers.
 func TestModelCommandSaysWhatIsKnown(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	p := w.served("mistral", 40_000)
 	w.env["ONECLAW_MODEL_VISION"] = "no"
 	bot := w.run()

@@ -77,7 +77,7 @@ func TestLargePagesOfManyChatsFitIntoTheMemory(t *testing.T) {
 		_, _ = io.WriteString(out, page)
 	}))
 	defer site.Close()
-	w := newTown(t, fetching(site.URL))
+	w := newHarness(t, fetching(site.URL))
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	var people []int64
 	for n := range chats {

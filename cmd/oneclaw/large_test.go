@@ -13,12 +13,10 @@ import (
 
 // TestAReplyLargerThanARecordIsPaidForOnce: 1.5 MB of "<" take more than 8 MiB in
 // a record.
-//
-// Attack 07.
 func TestAReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("<", 1_500_000)
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if last := req.Messages[len(req.Messages)-1].Content; last != "much" {
 			return openai.Reply{Text: "re: " + last}, nil
 		}
@@ -36,13 +34,11 @@ func TestAReplyLargerThanARecordIsPaidForOnce(t *testing.T) {
 }
 
 // TestAnEnormousAnswerIsAFewMessagesAndAFile: 1 MB without a space.
-//
-// Attack 18.
 func TestAnEnormousAnswerIsAFewMessagesAndAFile(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x<", 500_000)
 	t.Run("telegram", func(t *testing.T) {
-		w := newTown(t, openai.NewScript(openai.Reply{Text: large}))
+		w := newHarness(t, openai.NewScript(openai.Reply{Text: large}))
 		w.env["ONECLAW_MAX_PARTS"] = "3"
 		ann := w.person("Ann")
 		bot := w.run()
@@ -57,7 +53,7 @@ func TestAnEnormousAnswerIsAFewMessagesAndAFile(t *testing.T) {
 		bot.kill(syscall.SIGTERM)
 	})
 	t.Run("slack", func(t *testing.T) {
-		w := newTown(t, openai.NewScript(openai.Reply{Text: large}))
+		w := newHarness(t, openai.NewScript(openai.Reply{Text: large}))
 		server, channel, members := w.withSlack(t, "Ann")
 		bot := start(t, w.env, "run")
 		waitSlack(t, server, "socket", func(s slack.State) bool { return s.ActiveSockets() > 0 })

@@ -16,7 +16,6 @@ import (
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/storage"
-	"oneclaw/storage/postgres/pgtest"
 )
 
 // lastingRules let people allow for longer what the model of the kill tests does most often. A
@@ -37,7 +36,8 @@ func isCard(text string) bool { return strings.Contains(strings.ReplaceAll(text,
 // no lines about background tasks and facts and no answers to /clear.
 func withoutCards(texts []string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool {
-		return isCard(text) || isCleared(text) || strings.Contains(text, "I am waiting for the decision above.") || strings.Contains(text, "I remember from now on") || slices.Contains([]string{"⏳", "✔", "✖", "⏹"}, strings.Fields(text + " .")[0])
+		return isCard(text) || isCleared(text) || strings.Contains(text, "I am waiting for the decision above.") || strings.Contains(text, "I remember from now on") ||
+			strings.Contains(text, "I was cut off while I used") || slices.Contains([]string{"⏳", "✔", "✖", "⏹"}, strings.Fields(text + " .")[0])
 	})
 }
 
@@ -124,17 +124,19 @@ func checkLasting(t complainer, conversations int, store storage.KV) {
 	}
 }
 
-// onBothEngines runs a test in a direct chat of each platform, with each engine.
-func onBothEngines(t *testing.T, brain openai.Responder, test func(*stage)) {
+// onBothEngines runs a test in a direct chat of each platform, and with each engine: what is said does not
+// depend on both at once.
+func onBothEngines(t *testing.T, brain openai.Responder, test func(*botChat)) {
 	t.Helper()
-	server := &pgtest.Server{}
-	t.Cleanup(func() { _ = server.Stop() })
-	t.Run("bolt", func(t *testing.T) { onBothPlatforms(t, false, brain, test) })
+	t.Run("bolt", func(t *testing.T) {
+		t.Parallel()
+		test(telegramChat(t, false, brain))
+	})
 	t.Run("postgres", func(t *testing.T) {
-		onBothPlatforms(t, false, brain, func(s *stage) {
-			s.w.env["ONECLAW_STORE"], s.w.env["ONECLAW_SECRET_KEY"] = server.Database(s.t), strings.Repeat("ab", 32)
-			test(s)
-		})
+		t.Parallel()
+		w := newHarness(t, brain)
+		w.onServer(t)
+		test(slackChatIn(t, w, false))
 	})
 }
 
@@ -142,7 +144,7 @@ func onBothEngines(t *testing.T, brain openai.Responder, test func(*stage)) {
 // the user ends that in /approvals or clears the conversation.
 func TestACommandIsAllowedUntilClear(t *testing.T) {
 	t.Parallel()
-	onBothEngines(t, doing("exec", counting), func(s *stage) {
+	onBothEngines(t, doing("exec", counting), func(s *botChat) {
 		t := s.t
 		label := strings.ReplaceAll(lastsLabel, "/", s.sign)
 		nth := func(text string, n int) {
@@ -207,8 +209,8 @@ func thoseWith(all []shown, text string) []shown {
 // What a person has allowed for longer is in their export.
 func TestLastingApprovalsAreExported(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, doing("exec", counting))
-	s := telegramStageIn(t, w, false)
+	w := newHarness(t, doing("exec", counting))
+	s := telegramChatIn(t, w, false)
 	s.start()
 	s.say(0, "do it")
 	card := s.card("May I run")

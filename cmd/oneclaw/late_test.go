@@ -12,11 +12,9 @@ import (
 )
 
 // TestMessagesOfADowntimeSayThatTheyWaited writes to a bot that is down for hours.
-//
-// C05.
 func TestMessagesOfADowntimeSayThatTheyWaited(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	var behind atomic.Int64
 	server, err := telegram.New(telegram.Config{Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }})
 	if err != nil {

@@ -63,11 +63,9 @@ func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
 // TestSecretsAreShownNowhere plants secrets wherever the bot could meet them, has
 // everything told in both platforms, and looks for them in the chats, in what the model
 // was sent, in the log, in the files of the bot and behind its port.
-//
-// C18.
 func TestSecretsAreShownNowhere(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, nil)
+	w := newHarness(t, nil)
 	token := w.env["TELEGRAM_BOT_TOKEN"]
 	server, channel, people := w.withSlack(t, "ann")
 	address := freeAddress(t)
@@ -229,7 +227,7 @@ func get(t testing.TB, address string) string {
 
 // TestFilesOfTheBotAreForItsUserAlone looks at what a run leaves on the disk.
 func TestFilesOfTheBotAreForItsUserAlone(t *testing.T) {
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if req.Messages[len(req.Messages)-1].Role == "user" {
 			return openai.Reply{Calls: []openai.ToolCall{
 				{ID: "1", Name: "write_file", Arguments: `{"path":"deep/note.txt","content":"x"}`},

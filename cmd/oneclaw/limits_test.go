@@ -22,12 +22,10 @@ import (
 
 // TestAMemberFloodsAGroup has one member mention the bot three hundred times
 // while it answers, and another once.
-//
-// Attack 08.
 func TestAMemberFloodsAGroup(t *testing.T) {
 	t.Parallel()
 	begun, free := make(chan struct{}, 1), make(chan struct{})
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		select {
 		case begun <- struct{}{}:
 		default:
@@ -79,7 +77,7 @@ func TestAMemberFloodsAGroup(t *testing.T) {
 // TestFewDescriptorsMakeFewTurns has more people write at once than the process
 // may open files. All are answered, and none is told that the model cannot be reached.
 //
-// Attack 10: The turns that run are bounded, the others wait in order.
+// The turns that run are bounded, the others wait in order.
 func TestFewDescriptorsMakeFewTurns(t *testing.T) {
 	t.Parallel()
 	const descriptors, chats = 256, 400
@@ -90,7 +88,7 @@ func TestFewDescriptorsMakeFewTurns(t *testing.T) {
 	var mu sync.Mutex
 	now, worst := 0, 0
 	full, free := make(chan struct{}), make(chan struct{})
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		mu.Lock()
 		now++
 		if worst = max(worst, now); now == (descriptors-config.ReservedDescriptors)/config.TurnDescriptors {
@@ -154,11 +152,9 @@ func (w *harness) runUnder(shell, script string) *process {
 }
 
 // TestWhatDoesNotDecodeIsToldAndListed damages a record of a stopped bot.
-//
-// Attack 23.
 func TestWhatDoesNotDecodeIsToldAndListed(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 	w.ask(bot, ann, "/help", nil)

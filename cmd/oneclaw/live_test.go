@@ -67,15 +67,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Both platforms are reached through a proxy, with a certificate of one's own, and calls
 // and sockets take the same way.
-//
-// Live C01.
 func TestThroughAProxyWithACertificateOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	config, root, err := wire.NewCertificate("telegram.test", "slack.test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	tg, err := telegram.New(telegram.Config{TLS: config})
 	if err != nil {
 		t.Fatal(err)

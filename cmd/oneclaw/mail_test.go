@@ -17,7 +17,7 @@ import (
 	"oneclaw/internal/emulator/slack"
 )
 
-// withGoogle adds Google to a town.
+// withGoogle adds Google to a harness.
 func (w *harness) withGoogle(t *testing.T) *google.Server {
 	t.Helper()
 	server, err := google.New(google.Config{ClientID: "client", ClientSecret: "client-secret"})
@@ -64,19 +64,17 @@ func mailReader(_ context.Context, req openai.Request) (openai.Reply, error) {
 
 // TestDeleteTheSpamOnes checks mail in one message and deletes the spam in
 // the next, on both platforms: one load, and one request to Google for 61 letters.
-//
-// Acceptance 18, 71.
 func TestDeleteTheSpamOnes(t *testing.T) {
 	t.Parallel()
 	t.Run("telegram", func(t *testing.T) {
-		w := newTown(t, openai.ResponderFunc(mailReader))
+		w := newHarness(t, openai.ResponderFunc(mailReader))
 		server := w.withGoogle(t)
 		ann := w.person("Ann")
 		bot := w.run()
 		deleteSpam(t, w, server, func(text string) string { return w.askForLink(bot, ann, text) })
 	})
 	t.Run("slack", func(t *testing.T) {
-		w := newTown(t, openai.ResponderFunc(mailReader))
+		w := newHarness(t, openai.ResponderFunc(mailReader))
 		server := w.withGoogle(t)
 		workspace, _, people := w.withSlack(t, "ann")
 		dm, err := workspace.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people})
@@ -136,7 +134,7 @@ func deleteSpam(t *testing.T, w *harness, server *google.Server, ask func(string
 // connect one where there is none.
 func TestAUserToolUsesTheAccountOfThePersonWhoAsks(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if last := req.Messages[len(req.Messages)-1]; last.Role == "tool" {
 			return openai.Reply{Text: "The tool says: " + last.Content}, nil
 		}

@@ -20,15 +20,10 @@ import (
 // another brings it back, once each, also if the bot is killed meanwhile.
 func TestAPersonSeesAndForgetsWhatIsRemembered(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.Offline{}, seeAndForget)
-	t.Run("postgres", func(t *testing.T) {
-		w := newTown(t, openai.Offline{})
-		w.onServer(t)
-		seeAndForget(telegramStageIn(t, w, false))
-	})
+	onBothEngines(t, openai.Offline{}, seeAndForget)
 }
 
-func seeAndForget(s *stage) {
+func seeAndForget(s *botChat) {
 	s.w.env["ONECLAW_ALLOW"] = "*"
 	// On Slack the answer to the command is quoted from the thread, which counts as words of others.
 	s.w.settings("approvals: [{tool: save_memory, policy: allow}]\n")
@@ -81,7 +76,7 @@ func seeAndForget(s *stage) {
 }
 
 // tell says a text and waits for an answer that holds one of the wanted texts.
-func (s *stage) tell(text string, want ...string) {
+func (s *botChat) tell(text string, want ...string) {
 	s.t.Helper()
 	s.say(0, text)
 	s.until("answer to "+text, func(all []shown) bool {
@@ -95,7 +90,7 @@ func (s *stage) tell(text string, want ...string) {
 // it saved and by administrators, and nobody else.
 func TestTheMemoryOfAChatIsChangedByThoseWhoMay(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, true, openai.Offline{}, func(s *stage) {
+	onBothPlatforms(t, true, openai.Offline{}, func(s *botChat) {
 		s.w.env["ONECLAW_ALLOW"], s.w.env["ONECLAW_ADMINS"] = "*", s.users[2]
 		s.start()
 		s.tell("remember that the stand-up is at nine", "Noted: The stand-up is at nine.")
@@ -144,23 +139,10 @@ func scriptedMemory(_ context.Context, req openai.Request) (openai.Reply, error)
 // what is changed outlives a kill.
 func TestFactsAreCorrectedAndForgottenByTools(t *testing.T) {
 	t.Parallel()
-	model := openai.ResponderFunc(scriptedMemory)
-	onBothPlatforms(t, false, model, correctAndForget)
-	t.Run("postgres", func(t *testing.T) {
-		for name, stage := range map[string]func(*testing.T, *harness) *stage{
-			"telegram": func(t *testing.T, w *harness) *stage { return telegramStageIn(t, w, false) },
-			"slack":    func(t *testing.T, w *harness) *stage { return slackStageIn(t, w, false) },
-		} {
-			t.Run(name, func(t *testing.T) {
-				w := newTown(t, model)
-				w.onServer(t)
-				correctAndForget(stage(t, w))
-			})
-		}
-	})
+	onBothEngines(t, openai.ResponderFunc(scriptedMemory), correctAndForget)
 }
 
-func correctAndForget(s *stage) {
+func correctAndForget(s *botChat) {
 	s.w.env["ONECLAW_ALLOW"] = "*"
 	bot := s.start()
 	s.tell(`save_memory {"content":"Lives in Leeds"}`, "Saved in Notes.")
@@ -192,7 +174,7 @@ func correctAndForget(s *stage) {
 // and for administrators.
 func TestToolsChangeNobodyElsesFacts(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, true, openai.ResponderFunc(scriptedMemory), func(s *stage) {
+	onBothPlatforms(t, true, openai.ResponderFunc(scriptedMemory), func(s *botChat) {
 		s.w.env["ONECLAW_ALLOW"], s.w.env["ONECLAW_ADMINS"] = "*", s.users[2]
 		s.start()
 		s.tell(`save_memory {"content":"Lunch is at noon"}`, "Saved in Notes.")

@@ -11,7 +11,7 @@ import (
 
 func TestM18TheBotCountsWhatItDoes(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		// A question without an answer stands before the next one in the same message.
 		switch {

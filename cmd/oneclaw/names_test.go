@@ -50,7 +50,7 @@ func TestAToolOfAServerWithATakenNameIsLeftOutAlone(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = em.Close() })
 	em.Misbehave(mcp.Misbehavior{NoSignIn: true})
-	w := newTown(t, openai.ResponderFunc(toolMaker))
+	w := newHarness(t, openai.ResponderFunc(toolMaker))
 	ann := w.person("Ann")
 	w.env["ONECLAW_ADMINS"] = fmt.Sprintf("telegram:%d", ann)
 	w.configure(map[string]any{"mcp": map[string]any{"servers": map[string]any{"notes": map[string]any{"url": em.URL}}}})
@@ -87,7 +87,7 @@ func TestAToolThatAServerAddsLaterStandsInNoPrompt(t *testing.T) {
 	addTool("list")
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 	t.Cleanup(web.Close)
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		_, listed, _ := strings.Cut(req.Messages[0].Content, "mcp_notes: ")
 		line, _, _ := strings.Cut(listed, "\n")
 		return openai.Reply{Text: line}, nil
@@ -110,7 +110,7 @@ func TestAToolThatAServerAddsLaterStandsInNoPrompt(t *testing.T) {
 // its name.
 func TestAToolOfUsersLeavesItsNameToAGroupThatIsSetUpLater(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, &webSearcher{})
+	w := newHarness(t, &webSearcher{})
 	w.withWebSearch(t)
 	dir := filepath.Join(w.env["ONECLAW_DATA_DIR"], "tools")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -127,8 +127,6 @@ func slackExchange(t *testing.T, w *harness) *exchange {
 // TestAShortOutageLosesNoAnswer has each platform out of order while answers come
 // to be sent, in each of the ways that were seen to lose them, and kills the program in the
 // middle: every answer arrives, and what comes twice is marked.
-//
-// Attack 02.
 func TestAShortOutageLosesNoAnswer(t *testing.T) {
 	for name, platform := range map[string]func(*testing.T, *harness) *exchange{"telegram": telegramExchange, "slack": slackExchange} {
 		for _, c := range []struct {
@@ -143,7 +141,7 @@ func TestAShortOutageLosesNoAnswer(t *testing.T) {
 			t.Run(name+" "+c.name, func(t *testing.T) {
 				t.Parallel()
 				model := newFloodgate()
-				w := newTown(t, model)
+				w := newHarness(t, model)
 				x := platform(t, w)
 				bot := x.start()
 				for n := range callers {
@@ -172,7 +170,7 @@ func TestAShortOutageLosesNoAnswer(t *testing.T) {
 		t.Run(name+" is down", func(t *testing.T) {
 			t.Parallel()
 			model := newFloodgate()
-			x := platform(t, newTown(t, model))
+			x := platform(t, newHarness(t, model))
 			bot := x.start()
 			for n := range callers {
 				x.say(n)

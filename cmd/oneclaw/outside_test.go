@@ -21,7 +21,7 @@ import (
 // talking is a bot whose model makes the calls of the conversations that are set later.
 func talking(t *testing.T) (w *harness, talk *[]everyday) {
 	talk = new([]everyday)
-	return newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	return newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		return scripted(*talk).Reply(ctx, req)
 	})), talk
 }

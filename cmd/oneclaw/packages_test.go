@@ -159,7 +159,7 @@ func TestASmallMachine(t *testing.T) {
 	if program == "" {
 		t.Skip("TEST_ONECLAW_SMALL names no program")
 	}
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, r openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, r openai.Request) (openai.Reply, error) {
 		switch last := r.Messages[len(r.Messages)-1]; {
 		case last.Role == "user" && strings.Contains(last.Content, "script"):
 			return openai.Reply{Calls: []openai.ToolCall{{ID: "call_0", Name: "js_eval", Arguments: `{"code": "[...Array(100000).keys()].map(String).sort().length"}`}}}, nil

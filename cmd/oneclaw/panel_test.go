@@ -10,11 +10,9 @@ import (
 
 // TestThePanelLoadsAGroup: the panel says what tools cost and have saved, and a button
 // loads a group, whose tools the next request offers, after a restart, too.
-//
-// C22.
 func TestThePanelLoadsAGroup(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	bot := w.run()
 	w.ask(bot, ann, "hello", nil)

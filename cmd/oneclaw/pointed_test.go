@@ -232,7 +232,7 @@ func TestWhatPeoplePointAtOutlivesAKill(t *testing.T) {
 
 func newQuarter(t *testing.T) *quarter {
 	q := &quarter{t: t, brain: &keeper{kept: map[string]bool{}, changed: make(chan struct{})}}
-	q.harness = newTown(t, q.brain)
+	q.harness = newHarness(t, q.brain)
 	const model = "gpt-5-emulated" // which sees
 	seeing, err := openai.New(openai.Config{Responder: q.brain, Models: []string{model, openai.DefaultModel}, MaxTools: 200})
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // directory or in a backup afterwards.
 func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+	onBothPlatforms(t, false, openai.Offline{}, func(s *botChat) {
 		s.w.env["ONECLAW_ALLOW"] = "*"
 		bot := s.start()
 		for n, text := range []string{"remember that my colour is heliotrope", `write "a heliotrope shed" to plans.txt`} {
@@ -76,7 +76,7 @@ func TestAPersonTakesACopyAndIsForgotten(t *testing.T) {
 func TestNothingIsLeftThatATurnInAGroupAddsDuringForget(t *testing.T) {
 	t.Parallel()
 	begun, free := make(chan struct{}, 1), make(chan struct{})
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		if strings.Contains(req.Messages[len(req.Messages)-1].Content, "remind me") {
 			begun <- struct{}{}
 			select {
@@ -124,10 +124,10 @@ func TestNothingIsLeftThatATurnInAGroupAddsDuringForget(t *testing.T) {
 }
 
 // What files held that were kept in the store is gone from it, and from a backup, when it is said
-// that somebody is forgotten (C5).
+// that somebody is forgotten.
 func TestFilesInTheStoreAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_TOOLS_FILES"] = "store"
 	ann := w.person("Ann")
 	bot := w.run()
@@ -157,7 +157,7 @@ func TestFilesInTheStoreAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 // Files are left in the store, and beside the workspaces, when it is changed where they are.
 func TestFilesOfFormerTimesAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_TOOLS_FILES"] = "store"
 	ann := w.person("Ann")
 	bot := w.run()
@@ -191,7 +191,7 @@ func TestFilesOfFormerTimesAreGoneWhenTheirOwnerIsForgotten(t *testing.T) {
 }
 
 // holds checks what a copy has: names begin like these, and one file of each has the text.
-func (s *stage) holds(file []byte, want map[string]string) {
+func (s *botChat) holds(file []byte, want map[string]string) {
 	s.t.Helper()
 	r, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *stage) holds(file []byte, want map[string]string) {
 }
 
 // lacks checks that a text is in no file of a folder.
-func (s *stage) lacks(dir, text string) {
+func (s *botChat) lacks(dir, text string) {
 	s.t.Helper()
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(serverVariable); name != "" {
 		os.Exit(serveTools(name))
 	}
-	_ = flag.Set("test.parallel", "5") // they wait more than they compute
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
 	testscript.Main(m, map[string]func(){
 		programName: func() { os.Exit(cli.Execute(rootCommand, fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		labName:     func() { os.Exit(cli.Execute(lab.Root, fromTest(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
@@ -249,8 +249,8 @@ type harness struct {
 // now is the time on the platforms.
 func (w *harness) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
-// newTown has a model, and more of other names if they are named.
-func newTown(t testing.TB, brain openai.Responder, others ...string) *harness {
+// newHarness has a model, and more of other names if they are named.
+func newHarness(t testing.TB, brain openai.Responder, others ...string) *harness {
 	t.Helper()
 	w := &harness{t: t, ahead: new(atomic.Int64)}
 	tg, err := telegram.New(telegram.Config{MaxMessages: 100_000, Now: w.now})

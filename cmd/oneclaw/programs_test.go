@@ -32,12 +32,12 @@ func (o opener) Reply(ctx context.Context, req openai.Request) (openai.Reply, er
 // speech and imports need none, and what needs one says in one line which.
 func TestWithoutOptionalPrograms(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, opener{})
+	w := newHarness(t, opener{})
 	w.env["PATH"] = "/nonexistent"
 	w.withImages()
 	w.withSpeech()
 	w.settings("approvals: [{tool: browser, policy: allow}]\n")
-	s := telegramStageIn(t, w, false)
+	s := telegramChatIn(t, w, false)
 	bot := s.start()
 	s.say(0, "draw a cat")
 	s.one("Here is a cat.")

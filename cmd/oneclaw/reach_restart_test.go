@@ -141,7 +141,7 @@ func results(req openai.Request) (texts []string) {
 
 // restarts is a conversation with the real program, which is ended and started in between.
 type restarts struct {
-	*stage
+	*botChat
 	bot   *process
 	model *stepwise
 	steps int
@@ -246,8 +246,6 @@ func (r *restarts) withinReach(event string, req openai.Request, groups []toolgr
 // The real program loads the 17 groups and two servers of 250 tools, is killed while the model is
 // asked what comes next, ended between two messages, and started with another way of routing:
 // after each the model is sent each tool, or its name and what shows and runs it, and loads nothing again.
-//
-// Acceptance 30, 65, 66, 69, 85, 121, 123.
 func TestKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	groups := registryOf(t).Groups()
@@ -260,13 +258,13 @@ func TestKilledAndStartedAgain(t *testing.T) {
 		names = append(names, g.Name)
 	}
 	model := &stepwise{asked: make(chan openai.Request)}
-	onBothPlatforms(t, false, model, func(s *stage) {
+	onBothPlatforms(t, false, model, func(s *botChat) {
 		maps.Copy(s.w.env, map[string]string{"ONECLAW_ADMINS": "telegram:*", "ONECLAW_MODEL_CONTEXT": "1000000"})
 		if _, ok := s.w.env["SLACK_BOT_TOKEN"]; ok {
 			s.w.env["ONECLAW_ADMINS"] = "slack:*"
 		}
 		s.w.withLargeServers()
-		r := &restarts{stage: s, model: model}
+		r := &restarts{botChat: s, model: model}
 		modes := search.Routings()
 		if !platformtest.Nightly() {
 			modes = modes[:2]
@@ -295,10 +293,10 @@ func TestKilledAndStartedAgain(t *testing.T) {
 // Nine tools that are refused once each, one after the other, are nine tools for the guard against
 // repeats, although all are called through tool_call.
 //
-// Acceptance 124: Refused calls through `tool_call` count against the tool that was meant.
+// Refused calls through `tool_call` count against the tool that was meant.
 func TestNineToolsThroughOneOnTheWire(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, &stepwise{})
+	w := newHarness(t, &stepwise{})
 	w.env["ONECLAW_ROUTING"] = string(search.RoutingSearch)
 	ann, bot := w.person("Ann"), w.run()
 	names := namesIn(t, registryOf(t), "config")[:9] // for administrators
@@ -321,11 +319,9 @@ func TestNineToolsThroughOneOnTheWire(t *testing.T) {
 
 // The block tools.tool_search, with and without tools.routing, as the real program sends it and as
 // its start tells of it.
-//
-// Acceptance 90, 91, 92, 93, 125.
 func TestTheBlockOnTheWire(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	for _, tc := range []struct {
 		name             string
@@ -380,7 +376,7 @@ func TestTheBlockOnTheWire(t *testing.T) {
 // What the folder of user tools holds that is left out, doctor tells by file, with the reason.
 func TestDoctorNamesUserToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["ONECLAW_ALLOW"] = "telegram:1"
 	dir := filepath.Join(w.env["ONECLAW_DATA_DIR"], "tools")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -41,8 +41,6 @@ var reachEvents = []string{"load", "next message", "restart", "summary", "what w
 // model is sent after each event: each tool is in the array, or its name is in view, or that of
 // its group, of which tool_describe lists the tools; and then its parameters are shown and it
 // runs, through tool_call and by its own name, without a second load.
-//
-// Acceptance 30, 65, 66, 67, 69, 76, 86, 105, 115, 116, 121, 122, 123, 126.
 func TestLoadedToolsStayWithinReach(t *testing.T) {
 	platformtest.OnlyNightly(t)
 	sizes := []struct {

@@ -51,7 +51,7 @@ func (r *readings) Records(ctx context.Context, log string, q storage.Query) ite
 // A plain message reads no setting from the store, and of the rest little: what can be
 // changed by others, such as who may do what, is looked up each time.
 func TestReadsOfAPlainMessage(t *testing.T) {
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	who := w.person("Ann")
 	environment := os.Environ()
 	for name, value := range w.env {

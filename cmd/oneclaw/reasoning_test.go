@@ -13,8 +13,6 @@ import (
 
 // TestNothingButAnswersReachesAChat runs the bot on a model server that thinks aloud,
 // leaves signs of its protocol in the text, and fails with pages and stacks.
-//
-// C19.
 func TestNothingButAnswersReachesAChat(t *testing.T) {
 	t.Parallel()
 	answers := map[string]func(http.ResponseWriter){
@@ -42,7 +40,7 @@ func TestNothingButAnswersReachesAChat(t *testing.T) {
 		http.Error(w, "what?", http.StatusNotFound)
 	}))
 	t.Cleanup(server.Close)
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.env["OPENAI_BASE_URL"] = server.URL + "/v1"
 	bot := w.run()
 	told := regexp.MustCompile(`(?s)^(The language model did not accept your message\.|I can't answer right now\.)[^\n]*$`)

@@ -14,10 +14,10 @@ import (
 // TestARefusedQuestionIsNotSentAgain: a content filter refuses whatever holds a
 // question, so that one must not be in the requests behind it, after a restart neither.
 //
-// Attack 25: A refused question is not sent again.
+// A refused question is not sent again.
 func TestARefusedQuestionIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		if strings.Contains(string(req.MessagesJSON), "forbidden") {
 			return openai.Reply{Err: &openai.Error{Status: 400, Type: "invalid_request_error", Code: "content_filter", Message: "The prompt was filtered."}}, nil
 		}

@@ -17,10 +17,10 @@ import (
 
 // TestATaskOfARemovedPlatformIsGivenUpAtOnce: it was made when there was Slack.
 //
-// Attack 24: Small faults: a field, a default, a task of a removed platform.
+// Small faults: a field, a default, a task of a removed platform.
 func TestATaskOfARemovedPlatformIsGivenUpAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
 	if err != nil {
 		t.Fatal(err)

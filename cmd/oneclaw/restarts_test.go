@@ -40,7 +40,7 @@ func TestAMessageThatEndsTheProgramEachTimeIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			asked := make(chan int)
-			w := newTown(t, deadly{0, asked})
+			w := newHarness(t, deadly{0, asked})
 			ann, bob := w.person("Ann"), w.person("Bob")
 			clock := newOffClock(t, w)
 			if replicas > 1 {

@@ -63,11 +63,9 @@ func (w *harness) stored() (sum int64) {
 
 // However somebody has files written, theirs take no more than the quota, and they are
 // told so.
-//
-// Attack 11.
 func TestFilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, writers())
+	w := newHarness(t, writers())
 	w.env["ONECLAW_TOOLS_WORKSPACE_MIB"] = "1"
 	w.settings("approvals:\n- {tool: exec, policy: allow}\n")
 	ann := w.person("Ann")
@@ -107,11 +105,9 @@ func TestFilesOfOneOwnerKeepToTheQuota(t *testing.T) {
 }
 
 // What is reserved of the disk stays the bot's own: it answers where tools cannot write.
-//
-// Attack 11.
 func TestToolsLeaveTheBotRoom(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, writers())
+	w := newHarness(t, writers())
 	w.env["ONECLAW_TOOLS_DISK_RESERVE_MIB"] = "1000000000"
 	ann := w.person("Ann")
 	bot := w.run()

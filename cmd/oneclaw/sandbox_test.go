@@ -11,14 +11,12 @@ import (
 
 // A user who approves their own command finds no mount of the host that can be written,
 // whoever the bot runs as.
-//
-// Attack 01.
 func TestAnApprovedCommandCannotChangeTheHost(t *testing.T) {
 	looking := func(openai.Request) map[string]any {
 		return map[string]any{"command": "cut -d' ' -f5,6 /proc/self/mountinfo | grep -E '^(/|/proc.*|/sys.*|/dev) rw'; " +
 			"find /proc/sys -type f -writable 2>/dev/null | wc -l"}
 	}
-	onBothPlatforms(t, false, doing("exec", looking), func(s *stage) {
+	onBothPlatforms(t, false, doing("exec", looking), func(s *botChat) {
 		s.start()
 		s.say(0, "do it")
 		card := s.card("May I run")
@@ -30,9 +28,8 @@ func TestAnApprovedCommandCannotChangeTheHost(t *testing.T) {
 	})
 }
 
-// Attack 01.
 func TestDoctorWarnsOfRoot(t *testing.T) {
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	all, ok := examined(t, w.env)
 	f := all["user"]
 	if !ok {

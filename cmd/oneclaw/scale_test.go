@@ -11,10 +11,9 @@ import (
 	"oneclaw/internal/emulator/telegram"
 )
 
-// C06.
 func TestTwentyMessagesAtOnceAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	ann := w.person("Ann")
 	for n := range 20 {
 		w.say(ann, fmt.Sprint("message ", n+1), nil)
@@ -30,7 +29,7 @@ func TestFiveHundredChatsAtOnceAreServedSideBySide(t *testing.T) {
 	// after another, not even two would ever meet.
 	const chats = 500
 	meeting := newMeeting(chats)
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		meeting.join(ctx)
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
 	}))
@@ -74,7 +73,7 @@ func (m *meeting) join(ctx context.Context) {
 func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	free := make(chan struct{})
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		text := req.Messages[len(req.Messages)-1].Content
 		if strings.HasPrefix(text, "hang") {
 			select {
@@ -101,10 +100,9 @@ func TestAModelThatHangsInOneChatDelaysNoOther(t *testing.T) {
 	}
 }
 
-// C07.
 func TestFloodControlLosesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	for _, f := range []telegram.Fault{
 		{Method: "sendMessage", Chat: ann, Nth: 1, Effect: telegram.TooManyRequests, RetryAfter: 1},
@@ -128,14 +126,13 @@ func TestFloodControlLosesNothing(t *testing.T) {
 	}
 }
 
-// D05.
 func TestLongAnswersArriveWholeInValidParts(t *testing.T) {
 	t.Parallel()
 	var long strings.Builder
 	for n := range 400 { // more formatting than a message may have goes as a file behind the tenth
 		fmt.Fprintf(&long, "**line %d** with %s\n\n", n, []string{"`code`", "[a link](https://example.com/?a=1&b=\"2\")"}[n%2])
 	}
-	w := newTown(t, openai.NewScript(openai.Reply{Text: long.String()}))
+	w := newHarness(t, openai.NewScript(openai.Reply{Text: long.String()}))
 	ann := w.person("Ann")
 	bot := w.run()
 	w.say(ann, "at length", nil)
@@ -156,10 +153,10 @@ func TestLongAnswersArriveWholeInValidParts(t *testing.T) {
 	}
 }
 
-// B03: Only the last answer of a turn reaches the chat.
+// Only the last answer of a turn reaches the chat.
 func TestOnlyTheLastAnswerReachesTheChat(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.NewScript(
+	w := newHarness(t, openai.NewScript(
 		openai.Reply{Text: "First I look at the clock.", Calls: []openai.ToolCall{{ID: "1", Name: "get_current_time", Arguments: "{}"}}},
 		openai.Reply{Text: "It is late."},
 	))

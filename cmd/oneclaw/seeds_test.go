@@ -86,11 +86,9 @@ func namesIn(t *testing.T, registry *toolgroups.Registry, groups ...string) []st
 
 // TestToolsOfTheFirstRequestOnTheWire looks at what the real program sends:
 // first the core, then a group with 17 tools, then all, exactly these names in this order.
-//
-// Acceptance 1, 2, 12, 30, 50.
 func TestToolsOfTheFirstRequestOnTheWire(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(toldToCall))
+	w := newHarness(t, openai.ResponderFunc(toldToCall))
 	w.env["ONECLAW_ADMINS"] = "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
 	bot := w.run()
@@ -136,11 +134,9 @@ func (w *harness) wantCapped(t *testing.T, bot *process, who int64, all []string
 
 // TestRoutingAllSendsEveryTool switches grouping off: all tools are sent from the
 // start, each with the name, description and schema that it has in its manifest.
-//
-// Acceptance 43, 64.
 func TestRoutingAllSendsEveryTool(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(toldToCall))
+	w := newHarness(t, openai.ResponderFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "all", "telegram:*"
 	ann, registry := w.person("Ann"), registryOf(t)
 	bot := w.run()
@@ -162,11 +158,9 @@ func TestRoutingAllSendsEveryTool(t *testing.T) {
 // TestEachConversationItsGroups loads a group in one
 // conversation; the same person's next one after a clear, and another person's, begin with
 // the core alone. Telegram and Slack behave alike.
-//
-// Acceptance 22, 68, 73.
 func TestEachConversationItsGroups(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.ResponderFunc(toldToCall), func(s *stage) {
+	onBothPlatforms(t, false, openai.ResponderFunc(toldToCall), func(s *botChat) {
 		s.start()
 		answered := 0
 		say := func(text, want string) []string {
@@ -193,10 +187,10 @@ func TestEachConversationItsGroups(t *testing.T) {
 	})
 }
 
-// Acceptance 22: Groups of one conversation are not active in another, or after /clear.
+// Groups of one conversation are not active in another, or after /clear.
 func TestAnotherChatHasNoneOfIt(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(toldToCall))
+	w := newHarness(t, openai.ResponderFunc(toldToCall))
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()
 	wantIn(t, w.ask(bot, ann, loadCall("pdf"), nil), "Loaded 3 tools")
@@ -207,8 +201,6 @@ func TestAnotherChatHasNoneOfIt(t *testing.T) {
 }
 
 // TestCoreAloneSavesSchemaTokens weighs what the program really sends.
-//
-// Acceptance 41, 42, 61.
 func TestCoreAloneSavesSchemaTokens(t *testing.T) {
 	registry := registryOf(t)
 	tokens := func(groups ...string) int {
@@ -234,7 +226,7 @@ func TestCoreAloneSavesSchemaTokens(t *testing.T) {
 // contract: their names, how people and the model are told of them, their sizes, who may
 // load them, and the order of the listing.
 //
-// Acceptance 60: At the start all seventeen groups are there.
+// At the start all seventeen groups are there.
 func TestTheGroupsOfTheContract(t *testing.T) {
 	want := []string{
 		"config | Configuration | 17", "pdf | PDF Tools | 3", "documents | Documents | 3", "scheduled_tasks | Scheduled Tasks | 5", "memory | Memory | 2", "background | Background Tasks | 4",
@@ -269,8 +261,6 @@ func TestTheGroupsOfTheContract(t *testing.T) {
 
 // TestTheRealSchemasAtTheThreshold decides with the real schemas: deferred
 // where they are a tenth of the context, whole where they are less.
-//
-// Acceptance 118.
 func TestTheRealSchemasAtTheThreshold(t *testing.T) {
 	var deferrable []toolgroups.Tool
 	for _, group := range registryOf(t).Groups() {
@@ -291,10 +281,10 @@ func TestTheRealSchemasAtTheThreshold(t *testing.T) {
 // TestTwentyToolsOfAServer runs search from end to end with the real program
 // and a server in a process of its own.
 //
-// Acceptance 111: Twenty more tools are found, described and called from end to end.
+// Twenty more tools are found, described and called from end to end.
 func TestTwentyToolsOfAServer(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(toldToCall))
+	w := newHarness(t, openai.ResponderFunc(toldToCall))
 	w.env["ONECLAW_ROUTING"], w.env["ONECLAW_ADMINS"] = "search", "telegram:*"
 	ann := w.person("Ann")
 	names, _ := w.withServers()

@@ -136,7 +136,7 @@ const firstTokens = 1800
 // stays short, and no server runs for it.
 func TestFirstRequestWithTenServers(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	names, starts := w.withServers()
 	w.learnServers(names)
@@ -184,7 +184,7 @@ func (w *harness) firstRequest(ann int64) (openai.Request, int) {
 // BenchmarkStartWithServers is [BenchmarkStart] with 500 tools of ten servers, none of
 // which is running.
 func BenchmarkStartWithServers(b *testing.B) {
-	w := newTown(b, openai.Offline{})
+	w := newHarness(b, openai.Offline{})
 	names, _ := w.withServers()
 	w.learnServers(names)
 	w.measureStart(b)

@@ -16,7 +16,7 @@ import (
 // TestSetupMakesABot goes the way of a newcomer: setup, run, the link, a first answer.
 func TestSetupMakesABot(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	dir := filepath.Join(t.TempDir(), "made", "by setup")
 	token, key := w.env["TELEGRAM_BOT_TOKEN"], w.env["OPENAI_API_KEY"]
 	for _, name := range []string{"TELEGRAM_BOT_TOKEN", "OPENAI_API_KEY", "ONECLAW_ALLOW"} {

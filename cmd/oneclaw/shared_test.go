@@ -26,7 +26,7 @@ func newServer(t *testing.T) *pgtest.Server {
 	return server
 }
 
-// onServer has a town keep its store in PostgreSQL, and returns the password, which nothing
+// onServer has a harness keep its store in PostgreSQL, and returns the password, which nothing
 // may print.
 func (w *harness) onServer(t *testing.T) (password string) {
 	t.Helper()
@@ -43,7 +43,7 @@ func (w *harness) onServer(t *testing.T) (password string) {
 // TestTheStoreInPostgreSQL has a bot answer, begin anew and remember, and its commands work.
 func TestTheStoreInPostgreSQL(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	password := w.onServer(t)
 	ann := w.person("Ann")
 	var printed strings.Builder

@@ -11,7 +11,7 @@ import (
 
 func TestSlackIsLimitedToItsChannels(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	other, err := server.AddChannel(slack.ChannelSpec{Members: people})
 	if err != nil {
@@ -33,11 +33,9 @@ func TestSlackIsLimitedToItsChannels(t *testing.T) {
 
 // What is said while the program does not run, and never delivered, is answered when it
 // runs again.
-//
-// C03.
 func TestWhatWasSaidMeanwhileOnSlackIsAnswered(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	bot := start(t, w.env, "run")
 	root := sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> message 1", "")

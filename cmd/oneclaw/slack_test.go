@@ -16,7 +16,7 @@ import (
 	"oneclaw/storage"
 )
 
-// withSlack adds a Slack workspace with one channel to a town and takes Telegram out.
+// withSlack adds a Slack workspace with one channel to a harness and takes Telegram out.
 func (w *harness) withSlack(t *testing.T, people ...string) (server *slack.Server, channel string, members []string) {
 	t.Helper()
 	return w.withSlackThatWaits(t, patience, people...)
@@ -77,7 +77,7 @@ func sayTo(t *testing.T, server *slack.Server, channel, who, text, thread string
 func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
 	t.Parallel()
 	meeting := newMeeting(3)
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		meeting.join(ctx)
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content}, nil
 	}))
@@ -102,7 +102,7 @@ func TestThreePeopleAtOnceGetThreeThreads(t *testing.T) {
 // itself, so a text that tells people to write /help would lead nowhere.
 func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	server, channel, people := w.withSlack(t, "ann")
 	start(t, w.env, "run")
 	root := sayTo(t, server, channel, people[0], "<@"+server.BotUser()+"> !help", "").TS
@@ -122,7 +122,7 @@ func TestSlackNamesCommandsAsTheyAreWrittenThere(t *testing.T) {
 func TestKilledInAFloodOnSlack(t *testing.T) {
 	t.Parallel()
 	const perRound = 3
-	w := newTown(t, employing(writing, openai.ResponderFunc(repeating)))
+	w := newHarness(t, employing(writing, openai.ResponderFunc(repeating)))
 	server, channel, people := w.withSlack(t, "ann", "bob", "cleo", "dan")
 	w.settings("approvals:" + lastingRules)
 	bot := start(t, w.env, "run")

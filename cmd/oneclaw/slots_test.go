@@ -14,8 +14,6 @@ import (
 )
 
 // One user's scripts that never end fail no script of another.
-//
-// Attack 13.
 func TestFourLoopsFailNobodyElse(t *testing.T) {
 	t.Parallel()
 	running := make(chan struct{}, 8)
@@ -39,7 +37,7 @@ func TestFourLoopsFailNobodyElse(t *testing.T) {
 		}
 		return openai.Reply{Calls: loops}, nil
 	})
-	w := newTown(t, brain)
+	w := newHarness(t, brain)
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"] = "127.0.0.1/32"
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()

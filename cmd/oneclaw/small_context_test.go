@@ -71,7 +71,7 @@ func TestASmallContextHoldsALongConversation(t *testing.T) {
 		group         string
 	}{{8_192, 10, ""}, {8_192, 10, "pdf"}, {8_192, 10, "google_gmail"}, {32_768, 3, "google_gmail"}} {
 		t.Run(fmt.Sprint(c.context, c.group), func(t *testing.T) {
-			w := newTown(t, openai.Offline{})
+			w := newHarness(t, openai.Offline{})
 			m := &smallModel{t: t, context: c.context, group: c.group}
 			w.servedBy(c.context, m)
 			bot, ann := w.run(), w.person("Ann")
@@ -126,7 +126,7 @@ func TestASmallContextReadsAPDFInPieces(t *testing.T) {
 	const pages, pieces = 12, 12
 	for _, size := range []int{8_192, 32_768} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			w := newTown(t, openai.Offline{})
+			w := newHarness(t, openai.Offline{})
 			small := &smallModel{t: t, context: size}
 			file, step := "", 0
 			call := func(name, args string) openai.Reply {
@@ -181,7 +181,7 @@ func TestASmallContextReadsAPDFInPieces(t *testing.T) {
 func TestATooSmallContextIsSaid(t *testing.T) {
 	t.Parallel()
 	for size, small := range map[int]bool{4_096: true, 8_192: false, 32_768: false} {
-		w := newTown(t, openai.Offline{})
+		w := newHarness(t, openai.Offline{})
 		w.servedBy(size, openai.Offline{})
 		all, _ := examined(t, w.env)
 		if found := all["model"]; (found.Status == doctor.VerdictWarn) != small || strings.Contains(found.Text, "OLLAMA_CONTEXT_LENGTH=8192") != small {

@@ -11,7 +11,6 @@ import (
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
-	"oneclaw/storage/postgres/pgtest"
 )
 
 // withSpeech sets up the models that listen and speak.
@@ -20,7 +19,7 @@ func (w *harness) withSpeech() {
 }
 
 // voiceNotes waits until there are n recordings, and returns them.
-func (s *stage) voiceNotes(n int) (notes []shown) {
+func (s *botChat) voiceNotes(n int) (notes []shown) {
 	s.t.Helper()
 	s.until("recordings", func(all []shown) bool {
 		notes = slices.DeleteFunc(slices.Clone(all), func(m shown) bool { return m.file.data == nil })
@@ -33,7 +32,7 @@ func (s *stage) voiceNotes(n int) (notes []shown) {
 // chat decides for itself. Telegram gets a voice note, Slack a file that it plays.
 func TestAnswersAreSpoken(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+	onBothPlatforms(t, false, openai.Offline{}, func(s *botChat) {
 		s.w.withSpeech()
 		s.start()
 		s.say(0, "hello")
@@ -72,9 +71,9 @@ func TestAnswersAreSpoken(t *testing.T) {
 // TestSpeechThatFailsIsText: whatever goes wrong, the answer is there, and the next one is spoken again.
 func TestSpeechThatFailsIsText(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.withSpeech()
-	s := telegramStageIn(t, w, false)
+	s := telegramChatIn(t, w, false)
 	fate := make(chan *openai.Error, 1)
 	w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error { return <-fate })
 	bot := s.start()
@@ -105,9 +104,9 @@ func TestSpeechThatFailsIsText(t *testing.T) {
 // TestLongAnswersAreNotSpoken: an answer of more than a thousand characters, and one of code alone.
 func TestLongAnswersAreNotSpoken(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.withSpeech()
-	s := telegramStageIn(t, w, false)
+	s := telegramChatIn(t, w, false)
 	bot := s.start()
 	s.say(0, "/voice on")
 	s.one("I speak my answers here.")
@@ -126,54 +125,45 @@ func TestLongAnswersAreNotSpoken(t *testing.T) {
 // later answers are spoken.
 func TestAKillDuringSpeech(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []string{"bolt", "postgres"} {
-		t.Run(engine, func(t *testing.T) {
-			w := newTown(t, openai.Offline{})
-			w.withSpeech()
-			if engine == "postgres" {
-				server := &pgtest.Server{}
-				t.Cleanup(func() { _ = server.Stop() })
-				w.env["ONECLAW_STORE"], w.env["ONECLAW_SECRET_KEY"] = server.Database(t), strings.Repeat("ab", 32)
-			}
-			reached, free := make(chan struct{}), make(chan struct{})
-			w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error {
-				close(reached)
-				<-free
-				return nil
-			})
-			s := telegramStageIn(t, w, false)
-			bot := s.start()
-			s.say(0, "/voice on")
-			s.one("I speak my answers here.")
-			s.say(0, "1+1")
-			s.one("1+1 =")
-			<-reached
-			bot.kill(syscall.SIGKILL)
-			close(free)
-			w.model.OnSpeech(nil)
-			bot = s.start()
-			s.say(0, "1+2")
-			s.one("1+2 =")
-			if note := s.voiceNotes(1)[0]; !bytes.Contains(note.file.data, []byte("1+2 = 3.")) {
-				t.Errorf("spoken %.80q", note.file.data)
-			}
-			s.say(0, "/usage")
-			s.one("$0.000")
-			all := s.until("an answer", func(all []shown) bool { return len(all) > 0 })
-			texts := slices.DeleteFunc(all, func(m shown) bool { return !strings.Contains(m.text, "1+1 =") })
-			if n := len(w.model.Spoken()); n != 2 || len(texts) != 1 || strings.Contains(texts[0].text, "repeat") {
-				t.Errorf("spoken %d times, as text %+v", n, texts)
-			}
-			bot.kill(syscall.SIGTERM)
-		})
+	w := newHarness(t, openai.Offline{})
+	w.withSpeech()
+	reached, free := make(chan struct{}), make(chan struct{})
+	w.model.OnSpeech(func(openai.SpeechRequest) *openai.Error {
+		close(reached)
+		<-free
+		return nil
+	})
+	s := telegramChatIn(t, w, false)
+	bot := s.start()
+	s.say(0, "/voice on")
+	s.one("I speak my answers here.")
+	s.say(0, "1+1")
+	s.one("1+1 =")
+	<-reached
+	bot.kill(syscall.SIGKILL)
+	close(free)
+	w.model.OnSpeech(nil)
+	bot = s.start()
+	s.say(0, "1+2")
+	s.one("1+2 =")
+	if note := s.voiceNotes(1)[0]; !bytes.Contains(note.file.data, []byte("1+2 = 3.")) {
+		t.Errorf("spoken %.80q", note.file.data)
 	}
+	s.say(0, "/usage")
+	s.one("$0.000")
+	all := s.until("an answer", func(all []shown) bool { return len(all) > 0 })
+	texts := slices.DeleteFunc(all, func(m shown) bool { return !strings.Contains(m.text, "1+1 =") })
+	if n := len(w.model.Spoken()); n != 2 || len(texts) != 1 || strings.Contains(texts[0].text, "repeat") {
+		t.Errorf("spoken %d times, as text %+v", n, texts)
+	}
+	bot.kill(syscall.SIGTERM)
 }
 
 // TestRecordingsAreExportedAndForgotten: the recording that a person sent and its words are in their copy, and
 // are gone when they are forgotten. What the bot said is kept as a text alone.
 func TestRecordingsAreExportedAndForgotten(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, openai.Offline{}, func(s *stage) {
+	onBothPlatforms(t, false, openai.Offline{}, func(s *botChat) {
 		s.w.withSpeech()
 		s.w.env["ONECLAW_ALLOW"] = "*"
 		bot := s.start()
@@ -208,7 +198,7 @@ func TestRecordingsAreExportedAndForgotten(t *testing.T) {
 // of a direct chat holds in threads that have none of their own.
 func TestAChoiceOfAChannelHoldsInItsThreads(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	w.withSpeech()
 	server, channel, people := w.withSlack(t, "Ann")
 	install(t, server)

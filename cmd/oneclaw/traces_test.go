@@ -21,7 +21,7 @@ type received struct {
 	gate string
 }
 
-// newTraces has the program of a town tell a collector what it does.
+// newTraces has the program of a bot tell a collector what it does.
 func newTraces(w *harness) *received {
 	r := &received{t: w.t.(*testing.T), collector: collector.Collector{Authorization: "Bearer collectors-own-secret"}}
 	mux := http.NewServeMux()

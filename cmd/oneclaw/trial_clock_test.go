@@ -24,7 +24,7 @@ var waitedNotice = regexp.MustCompile(`^I was away: this waited for [a-z0-9 ]+\.
 // Nothing is lost, nothing comes twice, each chat keeps its order.
 func TestTrialClockJumpsInAFlood(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	clock := newOffClock(t, w)
 	var people []int64
 	for n := range 6 {
@@ -83,7 +83,7 @@ func TestTrialClockJumpsInAFlood(t *testing.T) {
 // when it is right again, and after a kill, is answered in the new conversation.
 func TestTrialClockBehindAClear(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(repeating))
+	w := newHarness(t, openai.ResponderFunc(repeating))
 	clock := newOffClock(t, w)
 	ann := w.person("Ann")
 	bot := w.run()
@@ -136,7 +136,7 @@ func TestTrialClockBehindAClear(t *testing.T) {
 // answer in the middle of its sending.
 func TestTrialClockRingsTasksOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if _, rest, ok := strings.Cut(last.Content, "RING "); ok && last.Role == "user" && !strings.HasPrefix(last.Content, "schedule_task") {
 			name, _, _ := strings.Cut(rest, "\n")
@@ -243,10 +243,10 @@ func TestTrialClockRingsTasksOnce(t *testing.T) {
 // back while a card is open.
 func TestTrialClockAndWhatExpires(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, doing("exec", counting))
+	w := newHarness(t, doing("exec", counting))
 	clock := newOffClock(t, w)
 	delete(w.env, "ONECLAW_ALLOW")
-	s := telegramStageIn(t, w, false)
+	s := telegramChatIn(t, w, false)
 	bot := s.start()
 	_, code := offered(t, bot)
 	clock.jump(61 * time.Minute)

@@ -33,7 +33,7 @@ func (w *harness) refused(env map[string]string, args ...string) string {
 // serves nothing; the backup that the newer program has made brings it back.
 func TestTrialDowngradeIsRefusedAndComesBack(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	dir := w.env["ONECLAW_DATA_DIR"]
 	path := filepath.Join(dir, databaseName)

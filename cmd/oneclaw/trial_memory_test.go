@@ -62,7 +62,7 @@ func (p *process) memory(look func([]byte)) {
 // Google account that nobody has used since the start are sealed.
 func TestTrialMemoryHoldsNoTokensOfThoseWhoAreAway(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	server := w.withGoogle(t)
 	ann, bob := w.person("Ann"), w.person("Bob")
 	bot := w.run()

@@ -90,7 +90,7 @@ func TestTrialRebindingReachesNothingInside(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = names.Close() })
 	sites := newTwoSites(t)
-	w := newTown(t, openai.ResponderFunc(calling))
+	w := newHarness(t, openai.ResponderFunc(calling))
 	// The site stands for a public one.
 	w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"], w.env[namesVariable] = "127.0.0.1/32", names.Addr()
 	ann := w.person("Ann")

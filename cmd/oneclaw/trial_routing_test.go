@@ -39,7 +39,7 @@ func TestTrialRoutingKeepsApprovals(t *testing.T) {
 	}
 	for _, routing := range otherRoutings() {
 		t.Run(routing, func(t *testing.T) {
-			s := telegramStageIn(t, newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+			s := telegramChatIn(t, newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 				last := req.Messages[len(req.Messages)-1]
 				_, which, ok := strings.Cut(last.Content, "do it: ")
 				if last.Role != "user" || !ok {

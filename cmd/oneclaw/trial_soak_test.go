@@ -59,7 +59,7 @@ type soak struct {
 }
 
 func newSoak(t *testing.T) *soak {
-	w := newTown(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		return openai.Reply{Text: "re: " + req.Messages[len(req.Messages)-1].Content, Delay: 20 * time.Millisecond}, nil
 	}))
 	s := &soak{t: t, w: w, address: freeAddress(t), each: map[any]int{}}

@@ -48,14 +48,14 @@ func with(env map[string]string, changes ...string) map[string]string {
 
 func TestASecondStartOnTheSameDataIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	first := w.run()
 	wantIn(t, failing(t, w.env, "run"), "OneClaw already runs with "+w.env["ONECLAW_DATA_DIR"], fmt.Sprintf("(process %d)", first.cmd.Process.Pid), "ONECLAW_DATA_DIR")
 }
 
 func TestAPortInUseIsNamed(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	var config net.ListenConfig
 	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestAPortInUseIsNamed(t *testing.T) {
 
 func TestABadTokenIsNamedAndNotShown(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	line := failing(t, with(w.env, "TELEGRAM_BOT_TOKEN", "123456:wrong-secret"), "run")
 	wantIn(t, line, "TELEGRAM_BOT_TOKEN")
 	if strings.Contains(line, "wrong-secret") {
@@ -75,10 +75,9 @@ func TestABadTokenIsNamedAndNotShown(t *testing.T) {
 	}
 }
 
-// C01.
 func TestTwoProgramsWithOneTokenLoseNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	first := w.run()
 	second := start(t, with(w.env, "ONECLAW_DATA_DIR", t.TempDir()), "run")
@@ -95,7 +94,7 @@ func TestTwoProgramsWithOneTokenLoseNothing(t *testing.T) {
 
 func TestAnUnreachableModelIsASentence(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	// No test listens below the ephemeral ports, so the connection is refused whatever else runs.
 	w.env["OPENAI_BASE_URL"] = "http://127.0.0.1:1/v1"
@@ -111,7 +110,7 @@ func TestAnUnreachableModelIsASentence(t *testing.T) {
 // the question and, where somebody else asked, in a message; others that an administrator was told.
 func TestARefusedKeyIsAnAdministratorsToMend(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann, bob := w.person("Ann"), w.person("Bob")
 	w.env["OPENAI_API_KEY"], w.env["ONECLAW_ADMINS"] = "sk-wrong", fmt.Sprint("telegram:", ann)
 	bot := w.run()
@@ -129,10 +128,9 @@ func TestARefusedKeyIsAnAdministratorsToMend(t *testing.T) {
 	w.until(bot, "a message about it", func(s telegram.State) bool { return s.CountAnswers(ann) == 2 })
 }
 
-// D03.
 func TestStrangersAndAMissingAllowList(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	w.env["ONECLAW_ALLOW"] = ""
 	bot := w.run()
@@ -145,7 +143,7 @@ func TestStrangersAndAMissingAllowList(t *testing.T) {
 
 func TestHealthAndReadiness(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	address := freeAddress(t)
 	w.env["ONECLAW_LISTEN"] = address
 	bot := w.run()
@@ -165,7 +163,7 @@ func TestHealthAndReadiness(t *testing.T) {
 // comes from elsewhere must not wait for Telegram.
 func TestAnOutageOfOnePlatformLeavesThePortReady(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	address := freeAddress(t)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = address, hookAddress
 	bot := w.run()
@@ -229,7 +227,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	if err != nil {
 		t.Skip("bash is not installed: there is no way to limit the size of files")
 	}
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann")
 	self, err := os.Executable()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // the chat is told.
 func TestAdminPage(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	ann := w.person("Ann <b>")
 	w.env["ONECLAW_ADMINS"], w.env["ONECLAW_ADMIN_TEXTS"] = fmt.Sprint("telegram:", ann), "true"
 	w.settings("prices:\n  " + openai.DefaultModel + ": {input: 3, cached_input: 0.3, output: 15}\n")

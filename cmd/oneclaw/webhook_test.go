@@ -26,7 +26,7 @@ func (p frontDoor) RoundTrip(req *http.Request) (*http.Response, error) {
 // was said while it was down.
 func TestTelegramPostsToTheProgram(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, openai.Offline{})
+	w := newHarness(t, openai.Offline{})
 	address := freeAddress(t)
 	service, err := telegram.New(telegram.Config{WebhookClient: &http.Client{Transport: frontDoor{address}}, WebhookRetryDelay: 10 * time.Millisecond})
 	if err != nil {

@@ -53,7 +53,7 @@ func (s *webSearcher) Reply(ctx context.Context, req openai.Request) (openai.Rep
 // its sources, and whoever asked has paid.
 func TestTheWebIsSearched(t *testing.T) {
 	t.Parallel()
-	onBothPlatforms(t, false, &webSearcher{}, func(s *stage) {
+	onBothPlatforms(t, false, &webSearcher{}, func(s *botChat) {
 		server := s.w.withWebSearch(s.t)
 		s.start()
 		s.say(0, "what about the comet?")
@@ -71,7 +71,7 @@ func TestTheWebIsSearched(t *testing.T) {
 func TestSourcesOutliveAKill(t *testing.T) {
 	t.Parallel()
 	model := &webSearcher{reached: make(chan struct{})}
-	w := newTown(t, model)
+	w := newHarness(t, model)
 	server := w.withWebSearch(t)
 	ann := w.person("Ann")
 	bot := w.run()

@@ -133,7 +133,7 @@ type oldBot struct {
 // newOldBot has a model that is stuck at a message without a call if the channel is not nil.
 func newOldBot(t *testing.T, stuck chan struct{}) *oldBot {
 	t.Helper()
-	w := newTown(t, callsInLines(stuck))
+	w := newHarness(t, callsInLines(stuck))
 	b := &oldBot{harness: w, ann: w.person("Ann"), bob: w.person("Bob"), stuck: stuck}
 	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", b.ann)
 	return b

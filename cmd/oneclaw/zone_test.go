@@ -22,7 +22,7 @@ func TestTheHostsTimeZoneNeedsNoName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tz := range []string{copied, named} {
-		w := newTown(t, openai.Offline{})
+		w := newHarness(t, openai.Offline{})
 		w.env["TZ"] = tz
 		bot := w.run()
 		wantIn(t, w.ask(bot, w.person("Ann"), "/status", nil), "+0545")

@@ -13,7 +13,7 @@ import (
 // A request that does not arrive is ended, and those that wait for its connection are
 // answered then.
 //
-// Attack 09: Slow requests leave the platforms their descriptors.
+// Slow requests leave the platforms their descriptors.
 func TestASlowRequestIsEnded(t *testing.T) {
 	t.Parallel()
 	l, err := Listen(t.Context(), "127.0.0.1:0", "")

@@ -20,8 +20,6 @@ import (
 // TestScheduledTurnsCountForTheirAuthor: what a task uses is charged to who made it,
 // like what they ask themselves; a summary of the conversation is, too, because it is made
 // with the model of the turn.
-//
-// C20.
 func TestScheduledTurnsCountForTheirAuthor(t *testing.T) {
 	t.Parallel()
 	model, err := openai.New(openai.Config{Responder: openai.Offline{}, Key: "sk-emulated"})

@@ -10,7 +10,7 @@ import (
 	"oneclaw/internal/config"
 )
 
-// The port has no password: it says what is wrong, and of no chat and no person (C11).
+// The port has no password: it says what is wrong, and of no chat and no person.
 func TestReadinessNamesNoChat(t *testing.T) {
 	t.Parallel()
 	for _, platform := range config.PlatformNames() {

@@ -142,8 +142,6 @@ func report(t testing.TB, l *budget.Ledger, p budget.Payer) budget.Report {
 
 // The budget is reserved before a call and settled after it; a loop of tool calls ends
 // when it is used up, and other users go on.
-//
-// C20.
 func TestReserveCallSettle(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
@@ -175,8 +173,6 @@ func TestReserveCallSettle(t *testing.T) {
 }
 
 // Each account bounds, in tokens and in money.
-//
-// C20.
 func TestEveryAccountBounds(t *testing.T) {
 	tokens, money := budget.Limit{Tokens: 500}, budget.Limit{Money: budget.Dollars(0.5)}
 	m := &fake{usage: agent.Usage{Input: 400, Output: 100}} // $1.40
@@ -209,8 +205,6 @@ func TestEveryAccountBounds(t *testing.T) {
 
 // However many calls are made at the same time, what is spent exceeds a limit by less
 // than one reservation.
-//
-// C20.
 func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, budget.Limits{})
@@ -255,8 +249,6 @@ func TestConcurrentCallsOvershootByOneReservation(t *testing.T) {
 }
 
 // A call that is being made holds its reservation; one that fails gives it back.
-//
-// C20.
 func TestHeldWhileRunning(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 150}})
 	running := &fake{began: make(chan struct{}), goOn: make(chan struct{}), err: errors.New("broken")}
@@ -294,8 +286,6 @@ func TestAKilledCallHoldsNothing(t *testing.T) {
 }
 
 // Processes that share a store share the budget.
-//
-// C20.
 func TestTwoProcessesShareAnAccount(t *testing.T) {
 	b := newBench(t, budget.Limits{Total: budget.Limit{Tokens: 1000}})
 	both := []*budget.Ledger{b.Ledger, b.another()}
@@ -342,8 +332,6 @@ func TestAPayerWithALimitOfItsOwn(t *testing.T) {
 
 // A search is held and paid like a call: it is refused where nothing is left, what was not
 // had costs nothing, and /usage has the count.
-//
-// C20.
 func TestASearchIsBought(t *testing.T) {
 	for _, limits := range []budget.Limits{{}, {User: budget.Limit{Money: budget.Dollars(0.01)}}} {
 		b := newBench(t, limits)

@@ -26,8 +26,6 @@ func (b *bench) spend(n int, p budget.Payer) {
 }
 
 // A day ends at midnight where the accounts are kept, a month with its last day.
-//
-// C20.
 func TestDayAndMonthBegin(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	zone := time.FixedZone("CET", 3600)
@@ -106,8 +104,6 @@ func TestDaysAreForgotten(t *testing.T) {
 }
 
 // What was written is what is read after a restart.
-//
-// C20.
 func TestAnAccountOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1 << 40}})
@@ -122,8 +118,6 @@ func TestAnAccountOutlivesARestart(t *testing.T) {
 }
 
 // A raise counts for one account until its day is over, once, and is on record.
-//
-// C20.
 func TestARaisedBudgetHolds(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Money: budget.Dollars(0.5)}})
 	dear := &fake{usage: agent.Usage{Input: 500}}
@@ -196,8 +190,6 @@ func (silent) Complete(context.Context, agent.Request, func(agent.Delta)) (agent
 
 // What was broken off is billed by the provider, and is charged at an estimate: else
 // whoever stops each answer would use models for nothing. What never began costs nothing.
-//
-// C20.
 func TestACallThatIsBrokenOffIsCharged(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 1000}})
 	broken := errors.New("connection reset")
@@ -231,8 +223,6 @@ func TestACallThatIsBrokenOffIsCharged(t *testing.T) {
 }
 
 // A chat that goes on under another id takes its accounts along, with its threads.
-//
-// C20.
 func TestAChatMoves(t *testing.T) {
 	b := newBench(t, budget.Limits{Chat: budget.Limit{Tokens: 10}})
 	old := budget.Payer{User: "telegram:1", Chat: "telegram:-5"}
@@ -258,8 +248,6 @@ func TestAChatMoves(t *testing.T) {
 }
 
 // What is still to be written when the ledger is closed is written.
-//
-// C20.
 func TestClosingWritesWhatIsUnsettled(t *testing.T) {
 	b := newBench(t, budget.Limits{})
 	b.spend(5, ann())
@@ -272,8 +260,6 @@ func TestClosingWritesWhatIsUnsettled(t *testing.T) {
 }
 
 // The model that took over pays; a refusal is no reason to ask another.
-//
-// C20.
 func TestFailoverIsChargedToItsModel(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 100}})
 	down := &fake{err: &agent.ModelError{Kind: agent.KindUnavailable, Err: errors.New("down")}}
@@ -313,8 +299,6 @@ func (s *stumbling) Write(ctx context.Context, ops ...storage.Op) (storage.Revis
 }
 
 // What was used while the store fails is counted, and written later.
-//
-// C20.
 func TestAFailingStoreLosesNoCharge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 10}})

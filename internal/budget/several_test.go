@@ -58,8 +58,6 @@ func TestSeveralProcessesOvershootByTheirRunningCalls(t *testing.T) {
 }
 
 // What another process has changed counts at once, also where nothing would be written.
-//
-// C20.
 func TestARaiseInOneProcessCountsInTheOthers(t *testing.T) {
 	b := newBench(t, budget.Limits{User: budget.Limit{Tokens: 500}})
 	other := b.another()

@@ -32,8 +32,6 @@ func TestUsageLine(t *testing.T) {
 }
 
 // What all chats use is for administrators.
-//
-// C20.
 func TestUsageNamesTokensAndCost(t *testing.T) {
 	used := Usage{Calls: 2, Input: 3000, Output: 100, ToolTokens: 2000, AllToolTokens: 20_000, Money: Dollars(0.5)}
 	r := Report{

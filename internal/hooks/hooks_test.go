@@ -88,7 +88,7 @@ func TestADeliveryIsTakenOnceInEveryForm(t *testing.T) {
 }
 
 // The name of a delivery of which the body alone is signed can be any: it is no way to have it done
-// again (C11).
+// again.
 func TestASignedBodyIsTakenOnceWhateverItIsCalled(t *testing.T) {
 	d := newDoor(t)
 	one := d.hook(ann, "one")

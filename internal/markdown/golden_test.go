@@ -25,8 +25,6 @@ func limits(name string) int {
 
 // TestGolden compares the renderings of testdata/*.md with the files beside
 // them; the zero-width space is written as ␣ there.
-//
-// B01, B11.
 func TestGoldenRenderings(t *testing.T) {
 	sources, err := filepath.Glob("testdata/*.md")
 	if err != nil || len(sources) == 0 {

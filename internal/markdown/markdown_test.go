@@ -35,7 +35,7 @@ func join(parts []markdown.Part) string {
 	return strings.Join(texts, "|")
 }
 
-// D07: Addresses with quotes keep the markup valid.
+// Addresses with quotes keep the markup valid.
 func TestTelegramInline(t *testing.T) {
 	tests := []struct{ name, source, want string }{
 		{"escapes", `a < b & c > "d"`, `a &lt; b &amp; c &gt; "d"`},
@@ -67,7 +67,6 @@ func TestTelegramInline(t *testing.T) {
 	}
 }
 
-// B11; D08.
 func TestSlackInline(t *testing.T) {
 	tests := []struct{ name, source, want string }{
 		{"styles", "**b** *i* ~~s~~ `c`", "*b* _i_ ~s~ `c`"},
@@ -228,7 +227,7 @@ func TestMarkupAloneIsTheText(t *testing.T) {
 	}
 }
 
-// B04: An answer that cannot be rendered goes out plain.
+// An answer that cannot be rendered goes out plain.
 func TestFailingReaderGivesPlainText(t *testing.T) {
 	doc := markdown.ParseWith("**a** <b>\n\nc\nd", func() { panic("no Markdown today") })
 	if got := join(doc.TelegramHTML(telegramLimit)); got != "**a** &lt;b&gt;\n\nc\nd" {
@@ -236,7 +235,7 @@ func TestFailingReaderGivesPlainText(t *testing.T) {
 	}
 }
 
-// B04: An answer that cannot be rendered goes out plain.
+// An answer that cannot be rendered goes out plain.
 func TestFailingRenderingGivesPlainText(t *testing.T) {
 	doc := markdown.Broken("**a** <b>\n\nc")
 	if got := join(doc.TelegramHTML(telegramLimit)); got != "**a** &lt;b&gt;\n\nc" {
@@ -282,7 +281,6 @@ func TestCostlyInput(t *testing.T) {
 	}
 }
 
-// B10; D09.
 func TestLongAnswersAreSplit(t *testing.T) {
 	var b strings.Builder
 	for i := range 400 {
@@ -299,7 +297,6 @@ func TestLongAnswersAreSplit(t *testing.T) {
 	}
 }
 
-// D05.
 func TestCutsKeepMarkup(t *testing.T) {
 	long := func(s string, n int) string { return strings.TrimSpace(strings.Repeat(s, n)) }
 	tests := []struct{ name, source, want string }{
@@ -334,8 +331,6 @@ func TestCutsKeepMarkup(t *testing.T) {
 
 // TestSentenceEndAtTheLimit has a sentence that ends exactly at the limit
 // and one that ends a character later.
-//
-// D06.
 // Telegram makes links, users and commands of names of files and packages, which people want to copy.
 func TestNamesOfFilesAndPackagesAreCode(t *testing.T) {
 	for source, want := range map[string]string{

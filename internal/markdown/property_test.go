@@ -100,7 +100,6 @@ func generate(t *rapid.T) (string, int) {
 	return source, limit
 }
 
-// D05, D06, D07.
 func TestTelegramPartsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)
@@ -110,7 +109,6 @@ func TestTelegramPartsAreValid(t *testing.T) {
 	})
 }
 
-// D08, D09.
 func TestSlackPartsAreValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)
@@ -123,7 +121,7 @@ func TestSlackPartsAreValid(t *testing.T) {
 // TestWordsOfTheSourceStayInOrder checks against the source itself, not
 // against another rendering, that no construct loses its text.
 //
-// B10: A long answer is split in order, nothing is lost.
+// A long answer is split in order, nothing is lost.
 func TestWordsOfTheSourceStayInOrder(t *testing.T) {
 	forms := []string{
 		"# %s\n\n", "%s %s\n\n", "- %s\n- **%s**\n\n", "- %s\n  - _%s_\n\n", "3. %s\n4. ~~%s~~\n\n", "> %s\n> %s\n\n", "> > %s\n\n",

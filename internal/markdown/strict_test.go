@@ -147,8 +147,6 @@ func document(t *rapid.T) string {
 
 // Tables, lists, quotes and code with odd contents: every part is valid by itself for
 // the service's own reader, calls nobody, and no character is torn.
-//
-// C09, C11.
 func TestOddDocumentsAreValidInEveryPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := document(t)
@@ -172,7 +170,6 @@ func TestOddDocumentsAreValidInEveryPart(t *testing.T) {
 	})
 }
 
-// C09.
 func TestGeneratedTextsAreReadByTheService(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source, limit := generate(t)

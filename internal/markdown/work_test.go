@@ -19,8 +19,6 @@ func checkWork(t testing.TB, text string, limit int) {
 }
 
 // TestSplittingIsLinear: what is written for a byte does not grow with the answer.
-//
-// Attack 18.
 func TestSplittingIsLinear(t *testing.T) {
 	for name, text := range enormous(6_000) {
 		t.Run(name, func(t *testing.T) {
@@ -31,8 +29,6 @@ func TestSplittingIsLinear(t *testing.T) {
 }
 
 // TestEnormousAnswersArriveWhole: nothing is lost where words are severed.
-//
-// Attack 18.
 func TestEnormousAnswersArriveWhole(t *testing.T) {
 	t.Parallel()
 	for name, text := range enormous(8_000) {

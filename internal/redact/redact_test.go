@@ -281,8 +281,6 @@ func TestValuesAreAddedAtRunTime(t *testing.T) {
 }
 
 // A growing text never shows a part of a secret, however it is cut.
-//
-// C18.
 func TestUnfinishedTextsShowNoBeginnings(t *testing.T) {
 	known := "known-" + alnum(20, 51)
 	r := redact.New(known)
@@ -300,7 +298,6 @@ func TestUnfinishedTextsShowNoBeginnings(t *testing.T) {
 	}
 }
 
-// C18.
 func TestUnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
 	for _, secret := range []string{"correct horse battery staple", "größtes Geheimnis"} {
 		r := redact.New(secret)
@@ -335,8 +332,6 @@ type valuer struct{ secret string }
 func (v valuer) LogValue() slog.Value { return slog.GroupValue(slog.String("inner", v.secret)) }
 
 // Everything that a record can hold goes through the writer.
-//
-// C18.
 func TestLogsShowNoSecret(t *testing.T) {
 	known := `kn"wn` + alnum(20, 52)
 	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
@@ -419,7 +414,7 @@ func BenchmarkText(b *testing.B) {
 // FuzzKnownMasksValuesAlone: whatever a text looks like, nothing in it is hidden
 // but the value that is known.
 //
-// Attack 03: An approval card hides nothing but known secrets.
+// An approval card hides nothing but known secrets.
 func FuzzKnownMasksValuesAlone(f *testing.F) {
 	const secret = "t0p-secret-of-the-bot"
 	for _, text := range planted() {

@@ -103,8 +103,6 @@ func ask(p *sandbox.Process, o order) (got int, err error) {
 }
 
 // A child that takes more than it may is killed, and its end says why.
-//
-// Attack 04.
 func TestAChildThatTakesTooMuchIsKilled(t *testing.T) {
 	needProc(t)
 	p := start(t)
@@ -124,8 +122,6 @@ func TestAChildThatTakesTooMuchIsKilled(t *testing.T) {
 }
 
 // A child that asks the system for more than it may have ends by itself, watched or not.
-//
-// Attack 04.
 func TestTheAddressSpaceOfAChildIsBounded(t *testing.T) {
 	needProc(t)
 	p := start(t)
@@ -139,8 +135,6 @@ func TestTheAddressSpaceOfAChildIsBounded(t *testing.T) {
 }
 
 // The kernel ends a child whose processor time is over, also where nobody kills it.
-//
-// Attack 04.
 func TestTheProcessorTimeOfAChildIsBounded(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -39,7 +39,6 @@ func hold(t *testing.T, e *sandbox.Engine, owner string) (release func()) {
 	}
 }
 
-// Attack 13.
 func TestSlotsAreOfOneOwner(t *testing.T) {
 	e, err := sandbox.NewEngine(sandbox.EngineConfig{Runs: 3, OwnerRuns: 2})
 	if err != nil {
@@ -61,8 +60,6 @@ func TestSlotsAreOfOneOwner(t *testing.T) {
 }
 
 // The time of a script begins when it runs.
-//
-// Attack 13.
 func TestWaitingIsNotRunning(t *testing.T) {
 	e, err := sandbox.NewEngine(sandbox.EngineConfig{Runs: 1})
 	if err != nil {

@@ -500,8 +500,6 @@ func TestSecretsStaySecret(t *testing.T) {
 }
 
 // Whoever masks secrets learns all that there are, and each that comes.
-//
-// C18.
 func TestSecretsAreRevealedToWhoMasksThem(t *testing.T) {
 	kv := openKV(t)
 	var seen []string

@@ -25,7 +25,6 @@ func within(t *testing.T, dir string, quota, reserve int64) *workspace.Root {
 	return root
 }
 
-// Attack 11.
 func TestAWorkspaceHoldsItsQuotaAndNoMore(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
@@ -52,7 +51,6 @@ func TestAWorkspaceHoldsItsQuotaAndNoMore(t *testing.T) {
 	}
 }
 
-// Attack 11.
 func TestWhatCountsAgainstTheQuota(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
@@ -78,8 +76,6 @@ func TestWhatCountsAgainstTheQuota(t *testing.T) {
 }
 
 // Many empty files are bounded as well.
-//
-// Attack 11.
 func TestEmptyFilesCount(t *testing.T) {
 	root := within(t, t.TempDir(), 40*kib, 1)
 	n := 0
@@ -90,7 +86,6 @@ func TestEmptyFilesCount(t *testing.T) {
 	}
 }
 
-// Attack 11.
 func TestNothingIsHiddenFromTheCount(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)
@@ -112,7 +107,6 @@ func TestNothingIsHiddenFromTheCount(t *testing.T) {
 	}
 }
 
-// Attack 11.
 func TestTheReserveStaysFree(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1<<60)
@@ -136,7 +130,6 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Attack 11.
 func TestAStreamIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	root := within(t, dir, mib, 1)

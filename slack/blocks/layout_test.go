@@ -35,7 +35,6 @@ func shown(t interface{ Fatalf(string, ...any) }, all []slack.Block) (lines []st
 	return lines
 }
 
-// C11.
 func TestTablesAndCodeHaveBlocksOfTheirOwn(t *testing.T) {
 	small := "| a | b |\n|---|--:|\n| **1** <!channel> | |\n"
 	for name, tt := range map[string]struct{ text, want string }{
@@ -57,8 +56,6 @@ func TestTablesAndCodeHaveBlocksOfTheirOwn(t *testing.T) {
 }
 
 // Whatever an answer is, its layout keeps the limits, calls nobody, and shows each of its words.
-//
-// C11.
 func TestLayoutsKeepTheWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{

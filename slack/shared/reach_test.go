@@ -46,8 +46,6 @@ func TestReachIsBounded(t *testing.T) {
 
 // With the agent view each direct message is a thread: of too many those are searched
 // first in which somebody wrote last.
-//
-// Live C06.
 func TestTheLatestThreadsAreSearchedFirst(t *testing.T) {
 	r := NewProgress(nil, &Clock{})
 	for i := range 50 {

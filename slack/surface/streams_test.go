@@ -11,8 +11,6 @@ import (
 )
 
 // However a text is cut, what is streamed of it never has to be taken back, calls nobody and has no pictures.
-//
-// C08, C09.
 func TestWhatIsStreamedStays(t *testing.T) {
 	pieces := []string{"word ", "**", "*", "_", "`", "```\n", "[", "](https://a.test)", "\n", "\n\n", "| a | b |\n", "|---|---|\n", "- ", "<", "!", "@U1", "!channel", ">", "é"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -177,9 +177,7 @@ func TestPagesAreReadAfterTheirScripts(t *testing.T) {
 	}
 }
 
-// D-10: a screenshot is a file that goes to the chat.
-//
-// D10.
+// A screenshot is a file that goes to the chat.
 func TestScreenshotsAreFilesForTheChat(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -292,16 +290,25 @@ func TestPagesThatNeverFinishLoading(t *testing.T) {
 	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), LoadTimeout: 10 * time.Second})
 	d.mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	address := d.page("/", `<p>There is text.</p><img src="/never">`)
-	if got := d.extract(t, address, nil); !strings.HasPrefix(got, "[the page was still loading]\n\nThere is text.") {
-		t.Errorf("page is %q", got)
-	}
-	if shown, fault := d.run(t, args{"url": address, "mode": "screenshot", "wait_seconds": 0}); fault != nil || !strings.Contains(shown.Text, "The page was still loading.") {
-		t.Errorf("the picture is %q, %+v", shown.Text, fault)
-	}
-	_, fault := d.run(t, args{"url": d.site + "/never", "mode": "extract"})
-	if fault == nil || fault.Code != browser.CodeExtraction || !strings.Contains(fault.Message, "did not load within 10s") {
-		t.Errorf("%+v", fault)
-	}
+	t.Run("text", func(t *testing.T) {
+		t.Parallel()
+		if got := d.extract(t, address, nil); !strings.HasPrefix(got, "[the page was still loading]\n\nThere is text.") {
+			t.Errorf("page is %q", got)
+		}
+	})
+	t.Run("picture", func(t *testing.T) {
+		t.Parallel()
+		if shown, fault := d.run(t, args{"url": address, "mode": "screenshot", "wait_seconds": 0}); fault != nil || !strings.Contains(shown.Text, "The page was still loading.") {
+			t.Errorf("the picture is %q, %+v", shown.Text, fault)
+		}
+	})
+	t.Run("nothing", func(t *testing.T) {
+		t.Parallel()
+		_, fault := d.run(t, args{"url": d.site + "/never", "mode": "extract"})
+		if fault == nil || fault.Code != browser.CodeExtraction || !strings.Contains(fault.Message, "did not load within 10s") {
+			t.Errorf("%+v", fault)
+		}
+	})
 }
 
 func TestTrafficIsBounded(t *testing.T) {

@@ -292,7 +292,7 @@ while (kept.length < 96) kept.push(new Uint8Array(16 << 20).fill(1));
 // A page that takes all the memory that it can get is closed with an error that says so,
 // nothing of the browser is left, and the next page is shown.
 //
-// Attack 05: A page cannot take the memory of the host.
+// A page cannot take the memory of the host.
 func TestAPageCannotTakeTheMemoryOfTheHost(t *testing.T) {
 	d, before := newDesk(t), children(t)
 	d.tool = newTool(t, browser.Config{AllowPrivate: loopback(), MaxMemory: 700 << 20})

@@ -97,7 +97,6 @@ window.done = (async () => {
 })();
 </script>`
 
-// D35.
 func TestPageScriptsAndWebSocketsReachNoInternalAddress(t *testing.T) {
 	d := newDesk(t)
 	inner, datagrams := newTrap(t, "127.0.0.2"), packetTrap(t)
@@ -130,7 +129,6 @@ func TestPageScriptsAndWebSocketsReachNoInternalAddress(t *testing.T) {
 	}
 }
 
-// D35.
 func TestAddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 	d := newDesk(t)
 	inner := newTrap(t, "127.0.0.2")
@@ -183,8 +181,6 @@ func TestAddressesRedirectsAndPagesLeadToNoInternalAddress(t *testing.T) {
 }
 
 // Without an allowance no address of this machine is reached, by whatever name.
-//
-// D35.
 func TestLoopbackIsRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -198,7 +194,6 @@ func TestLoopbackIsRefusedByDefault(t *testing.T) {
 	}
 }
 
-// D35.
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	d := newDesk(t)
 	for _, address := range []string{
@@ -211,7 +206,6 @@ func TestOnlyWebPagesAreOpened(t *testing.T) {
 	}
 }
 
-// D35.
 func TestPagesLeadToNoLocalFile(t *testing.T) {
 	d := newDesk(t)
 	for i, to := range []string{"file:///etc/passwd", "chrome://version/", "view-source:" + d.site + "/1", "data:text/html,<p>root:</p>"} {

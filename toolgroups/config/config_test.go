@@ -36,7 +36,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Acceptance 49: the group holds the seventeen tools, and create_agent stays core.
+// The group holds the seventeen tools, and create_agent stays core.
 func TestTheGroupHoldsSeventeenTools(t *testing.T) {
 	d := newDesk(t)
 	if got := names(d.family.Group().Tools); !slices.Equal(got, seventeen()) {
@@ -51,7 +51,7 @@ func TestTheGroupHoldsSeventeenTools(t *testing.T) {
 	}
 }
 
-// Acceptance 12: with the group loaded its 17 schemas stand behind those of the core.
+// With the group loaded its 17 schemas stand behind those of the core.
 func TestLoadingAddsSeventeenSchemas(t *testing.T) {
 	d := newDesk(t)
 	set := toolgroups.NewSet(d.registry.Load, nil)

@@ -72,7 +72,7 @@ func TestSwitchesCanAlwaysBeTurnedBack(t *testing.T) {
 	}
 }
 
-// Acceptance 29: a group whose tools are all off is empty; of one with some off only
+// A group whose tools are all off is empty; of one with some off only
 // the others are listed, counted and activated.
 func TestDisabledToolsAreNotLoaded(t *testing.T) {
 	d := newDesk(t)
@@ -106,7 +106,7 @@ func TestDisabledToolsAreNotLoaded(t *testing.T) {
 	}
 }
 
-// Acceptance 32: a tool of a loaded group that is switched off answers so at once,
+// A tool of a loaded group that is switched off answers so at once,
 // also in the round that offered it, and is gone from the next; the others go on.
 func TestDisablingActsAtOnce(t *testing.T) {
 	d := newDesk(t)
@@ -127,7 +127,7 @@ func TestDisablingActsAtOnce(t *testing.T) {
 	}
 }
 
-// Acceptance 33: switched on again it is back without a load.
+// Switched on again it is back without a load.
 func TestEnablingBringsItBack(t *testing.T) {
 	d := newDesk(t)
 	set := toolgroups.NewSet(d.registry.Load, []string{"pdf"})
@@ -142,7 +142,7 @@ func TestEnablingBringsItBack(t *testing.T) {
 	}
 }
 
-// Acceptance 89: a group that was switched off since it was loaded is not sent when a
+// A group that was switched off since it was loaded is not sent when a
 // history is restored; switched on it returns, with the switches of its tools.
 func TestRestoredGroupThatIsOff(t *testing.T) {
 	d := newDesk(t)

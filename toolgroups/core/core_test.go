@@ -90,7 +90,7 @@ func (d *harness) put(t testing.TB, name, data string) {
 
 type args map[string]any
 
-// Acceptance 51: Manifests of one object are core tools, arrays are groups.
+// Manifests of one object are core tools, arrays are groups.
 func TestSingleObjectManifestsAreCore(t *testing.T) {
 	list, err := core.New(core.Config{})
 	if err != nil {
@@ -110,9 +110,7 @@ func TestSingleObjectManifestsAreCore(t *testing.T) {
 	}
 }
 
-// B-17: every schema is complete as it stands in the manifest.
-//
-// B17.
+// Every schema is complete as it stands in the manifest.
 func TestSchemasAreComplete(t *testing.T) {
 	for name, tool := range newDesk(t, core.Config{}).tools {
 		params, err := toolgroups.NormalizeParameters(tool.Parameters)
@@ -240,9 +238,7 @@ func TestAPathThatCannotBeWrittenIsSaidInTheProgramsOwnWords(t *testing.T) {
 	}
 }
 
-// D-35: no path leads out, also not through links made beforehand.
-//
-// D35.
+// No path leads out, also not through links made beforehand.
 func TestFilesAreConfined(t *testing.T) {
 	d := newDesk(t, core.Config{})
 	outside := t.TempDir()

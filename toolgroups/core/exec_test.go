@@ -102,9 +102,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// D-35: a command sees nothing of the bot's environment.
-//
-// D35.
+// A command sees nothing of the bot's environment.
 func TestExecEnvironmentHoldsNoSecrets(t *testing.T) {
 	t.Setenv("TELEGRAM_BOT_TOKEN", "the-secret")
 	for name, d := range shells(t) {
@@ -120,10 +118,8 @@ func TestExecEnvironmentHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// D-35: in the sandbox the workspace is the only writable place, and neither the
+// In the sandbox the workspace is the only writable place, and neither the
 // files nor the network of the host are there.
-//
-// D35.
 func TestTheSandboxConfinesCommands(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})

@@ -107,9 +107,9 @@ func TestSearchHistory(t *testing.T) {
 	}
 }
 
-// B-14: the question just asked is no answer, unless its day is asked for.
+// The question just asked is no answer, unless its day is asked for.
 //
-// B14: Searching the history does not find the question itself.
+// Searching the history does not find the question itself.
 func TestTheQuestionIsNotFound(t *testing.T) {
 	d := newDesk(t, core.Config{History: library(), Now: now, Location: utc})
 	if text := d.must(t, "search_history", args{"query": "where was my"}); strings.Contains(text, "umbrella?") {

@@ -12,8 +12,6 @@ import (
 )
 
 // Processes that are small each by itself are bounded by what they take together.
-//
-// Attack 11.
 func TestMemoryOfAllProcessesIsBounded(t *testing.T) {
 	t.Parallel()
 	for name := range shells(t) {
@@ -39,7 +37,6 @@ func (d *harness) confined(t *testing.T, quota, reserve int64, tool string, a st
 	return res.Text, err
 }
 
-// Attack 11.
 func TestWriteFileKeepsToQuotaAndReserve(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, core.Config{})
@@ -64,8 +61,6 @@ func TestWriteFileKeepsToQuotaAndReserve(t *testing.T) {
 
 // A command that writes more than there is room for is stopped, and in a full workspace
 // it can only delete.
-//
-// Attack 11.
 func TestCommandsKeepToTheQuota(t *testing.T) {
 	t.Parallel()
 	for name, d := range shells(t) {
@@ -102,8 +97,6 @@ func TestCommandsKeepToTheQuota(t *testing.T) {
 }
 
 // Holes of files count, so that a full workspace cannot be filled through them.
-//
-// Attack 11.
 func TestCommandsCannotHideFiles(t *testing.T) {
 	for name, d := range shells(t) {
 		got, err := d.confined(t, 8<<20, 1, "exec", `{"command": "for i in 1 2 3; do truncate -s 4M f$i; done; sleep 60", "timeout_seconds": 50}`)
@@ -113,7 +106,6 @@ func TestCommandsCannotHideFiles(t *testing.T) {
 	}
 }
 
-// Attack 11.
 func TestCommandsLeaveTheReserve(t *testing.T) {
 	t.Parallel()
 	for name, d := range shells(t) {
@@ -125,8 +117,6 @@ func TestCommandsLeaveTheReserve(t *testing.T) {
 }
 
 // No system call takes the disk at once, or memory that belongs to no process.
-//
-// Attack 11.
 func TestCommandsGetNeitherDiskNorMemoryAtOnce(t *testing.T) {
 	needSandbox(t)
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {

@@ -13,8 +13,6 @@ import (
 // The sandbox shows nothing of the host that a command could change: every mount but
 // the workspace and two bounded ones in memory is read-only. The test looks at the
 // mounts and at the flags of the files, and writes to none of them.
-//
-// Attack 01.
 func TestTheHostCannotBeChangedFromTheSandbox(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})
@@ -53,8 +51,6 @@ func TestTheHostCannotBeChangedFromTheSandbox(t *testing.T) {
 }
 
 // What the kernel tells root alone, and what container runtimes hide, is not there.
-//
-// Attack 01.
 func TestTheKernelTellsNothingOfTheHost(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})
@@ -85,8 +81,6 @@ func TestTheKernelTellsNothingOfTheHost(t *testing.T) {
 }
 
 // A command works as before: what programs expect to write to is there.
-//
-// Attack 01.
 func TestProgramsStillFindWhatTheyNeed(t *testing.T) {
 	needSandbox(t)
 	d := newDesk(t, core.Config{})

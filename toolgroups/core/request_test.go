@@ -139,9 +139,7 @@ func TestHTTPRequestErrors(t *testing.T) {
 	}
 }
 
-// D-35: webfetch and http_request refuse internal addresses, also behind redirects.
-//
-// D35.
+// Webfetch and http_request refuse internal addresses, also behind redirects.
 func TestInternalAddressesAreRefused(t *testing.T) {
 	d := newDesk(t, core.Config{})
 	for _, host := range []string{

@@ -53,8 +53,6 @@ func endless(t testing.TB) []byte {
 }
 
 // A document that takes all the memory that it can get ends with an error, and the next one is read.
-//
-// Attack 04.
 func TestADocumentCannotTakeTheMemoryOfTheProgram(t *testing.T) {
 	h := newHarness(t)
 	data := packed(t, "workbook.xml", "<workbook><sheets>", "<s/>", "</sheets></workbook>", 4_000)
@@ -96,8 +94,6 @@ func TestMoreDocumentsThanAreReadAtATime(t *testing.T) {
 }
 
 // TestTheChildIsConfinedAndEndsWithItsParent talks to a child as the parent does.
-//
-// Attack 04.
 func TestTheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bomb.docx")
 	if err := os.WriteFile(path, endless(t), 0o600); err != nil {

@@ -71,7 +71,7 @@ func TestConnectByCallback(t *testing.T) {
 // is for, before and after, and nothing is connected without the code that only that
 // browser was shown.
 //
-// Attack 06: Somebody else's consent connects no account.
+// Somebody else's consent connects no account.
 func TestSomebodyElseConsents(t *testing.T) {
 	r := newRig(t, Config{PublicURL: "https://bot.example"})
 	text, err := r.g.Connect(t.Context(), ConnectRequest{User: ada, UserName: "A<b>d\u202ea\u200b", Chat: ada, Direct: true, Args: "gmail"})
@@ -128,7 +128,7 @@ func TestSomebodyElseConsents(t *testing.T) {
 // What arrives for a link that was used already takes the place of nothing: else a user
 // could be shown the code first, and somebody else's consent follow.
 //
-// Attack 06: Somebody else's consent connects no account.
+// Somebody else's consent connects no account.
 func TestALinkTakesOneConsent(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -158,7 +158,7 @@ func TestALinkTakesOneConsent(t *testing.T) {
 // by a link of their own is of no use there, and no more is the link of the user in
 // somebody else's chat.
 //
-// Attack 06: Somebody else's consent connects no account.
+// Somebody else's consent connects no account.
 func TestPastesOfOthersConnectNothing(t *testing.T) {
 	r := newRig(t, Config{})
 	r.ask(t, ada, "tasks")
@@ -244,9 +244,9 @@ func TestDeniedConsent(t *testing.T) {
 	}
 }
 
-// B-13: the code is decoded, whichever way it is pasted.
+// The code is decoded, whichever way it is pasted.
 //
-// B13: A sign-in code is decoded, and its exchange is not repeated.
+// A sign-in code is decoded, and its exchange is not repeated.
 func TestAPastedCodeConnects(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, tc := range []struct {
@@ -293,9 +293,9 @@ func TestPasteIsBound(t *testing.T) {
 	}
 }
 
-// B-13: an address that cannot be looked up keeps nobody from being connected.
+// An address that cannot be looked up keeps nobody from being connected.
 //
-// B13: A sign-in code is decoded, and its exchange is not repeated.
+// A sign-in code is decoded, and its exchange is not repeated.
 func TestAddressIsOptional(t *testing.T) {
 	r := newRig(t, Config{})
 	r.em.Inject(google.Fault{Method: "oauth2.userinfo.get", Status: 500})

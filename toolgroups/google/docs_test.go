@@ -161,8 +161,6 @@ func wholeResult(t *testing.T, dir, text string) string {
 
 // TestLongDocumentsAreReadWhole reads a document of more than the model gets: its beginning is the
 // result, and all of it a file.
-//
-// D33.
 func TestLongDocumentsAreReadWhole(t *testing.T) {
 	d := newDesk(t)
 	text := strings.Repeat("0123456789", 20_000)

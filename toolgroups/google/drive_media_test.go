@@ -115,7 +115,6 @@ func TestDriveUpload(t *testing.T) {
 	}
 }
 
-// D35.
 func TestUploadsStayInTheWorkspace(t *testing.T) {
 	d := newDesk(t)
 	outside := filepath.Join(t.TempDir(), "secret")
@@ -146,7 +145,6 @@ func TestUploadsStayInTheWorkspace(t *testing.T) {
 	}
 }
 
-// D33.
 func TestLargeDownloads(t *testing.T) {
 	d := newDesk(t)
 	data := bytes.Repeat([]byte("x0123456789"), 30_000)
@@ -199,7 +197,6 @@ func noRemains(t *testing.T, dir string) {
 	}
 }
 
-// D35.
 func TestDriveDownloadIsConfined(t *testing.T) {
 	d := newDesk(t)
 	outside := t.TempDir()
@@ -230,7 +227,6 @@ func TestDriveDownloadIsConfined(t *testing.T) {
 	}
 }
 
-// Attack 11.
 func TestDownloadsKeepToTheQuota(t *testing.T) {
 	d := newDesk(t)
 	d.reply("GET /drive/v3/files/f1", strings.Repeat("x", 2<<20))

@@ -405,10 +405,8 @@ func TestHistoryLosesNoChange(t *testing.T) {
 	}
 }
 
-// D-33: what is long reaches the workspace as a whole; attachments are written and
+// What is long reaches the workspace as a whole; attachments are written and
 // delivered.
-//
-// D33.
 func TestLongAnswersAndAttachments(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})
@@ -447,9 +445,9 @@ func TestLongAnswersAndAttachments(t *testing.T) {
 	}
 }
 
-// B-18: an empty answer is a success.
+// An empty answer is a success.
 //
-// B18: Google's empty answers are successes.
+// Google's empty answers are successes.
 func TestEmptyAnswersAreSaid(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "gmail", "gmail_settings")

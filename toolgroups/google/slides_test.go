@@ -99,8 +99,6 @@ func TestSlidesReading(t *testing.T) {
 }
 
 // TestLongSlidesAreReadWhole reads a presentation of more than the model gets.
-//
-// D33.
 func TestLongSlidesAreReadWhole(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

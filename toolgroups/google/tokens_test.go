@@ -16,9 +16,9 @@ import (
 	"oneclaw/toolgroups/google/service"
 )
 
-// D-36: only Google's word that the consent has ended signs out.
+// Only Google's word that the consent has ended signs out.
 //
-// D36: A passing failure to refresh does not sign anybody out.
+// A passing failure to refresh does not sign anybody out.
 func TestTroubleWhileRefreshingSignsNobodyOut(t *testing.T) {
 	broken := &breakable{base: &http.Transport{}}
 	t.Cleanup(broken.base.CloseIdleConnections)
@@ -140,9 +140,9 @@ func TestTokensAreEncrypted(t *testing.T) {
 	}
 }
 
-// D-19: tokens never appear in logs or errors, whatever Google answers.
+// Tokens never appear in logs or errors, whatever Google answers.
 //
-// D19: Tokens appear in no log.
+// Tokens appear in no log.
 func TestTokensAreNotLogged(t *testing.T) {
 	r := newRig(t, Config{})
 	r.connect(t, ada, adaMail, "tasks")

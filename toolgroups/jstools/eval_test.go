@@ -88,7 +88,6 @@ func TestJsEvalIsSmall(t *testing.T) {
 	}
 }
 
-// D35.
 func TestFilesStayInTheWorkspace(t *testing.T) {
 	h := newHouse(t)
 	outside := filepath.Join(t.TempDir(), "secret.txt")
@@ -151,7 +150,6 @@ func TestWhatARunWritesIsBounded(t *testing.T) {
 	}
 }
 
-// D35.
 func TestJsEvalSeesNoEnvironmentAndNoAccount(t *testing.T) {
 	t.Setenv("ONECLAW_SECRET_KEY", "hush")
 	h := newHouse(t, func(c *jstools.Config) {

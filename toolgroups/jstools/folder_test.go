@@ -24,7 +24,7 @@ const weather = `[
 	{"name": "sun", "description": "Will the sun shine?", "role": "admin"}
 ]`
 
-// D30: A group file of one's own behaves like any group.
+// A group file of one's own behaves like any group.
 func TestAGroupFileIsAGroup(t *testing.T) {
 	h := newHouse(t)
 	h.put(t, map[string]string{

@@ -200,7 +200,6 @@ func TestLongBodiesAreCutWithANote(t *testing.T) {
 	}
 }
 
-// D33.
 func TestDownloadsAreNotCut(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +286,6 @@ func TestUploadMultipart(t *testing.T) {
 	}
 }
 
-// D35.
 func TestInnerAddressesAreRefused(t *testing.T) {
 	hits := 0
 	inner := serve(t, func(http.ResponseWriter, *http.Request) { hits++ })
@@ -304,7 +302,6 @@ func TestInnerAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// D35.
 func TestRedirectsToInnerAddressesAreRefused(t *testing.T) {
 	h := newHouse(t)
 	for _, target := range []string{"http://169.254.169.254/", "http://127.0.0.2/", "http://[::1]/", "file:///etc/passwd"} {

@@ -235,7 +235,7 @@ func TestAFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-// D31: Editing a tool keeps the items and defaults of its schema.
+// Editing a tool keeps the items and defaults of its schema.
 func TestUpdateKeepsItemsDefaultsAndWhatItDoesNotKnow(t *testing.T) {
 	h := newHouse(t)
 	const manifest = `{
@@ -292,7 +292,6 @@ func TestUpdateKeepsItemsDefaultsAndWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// B17.
 func TestArraysWithoutItemsGetSome(t *testing.T) {
 	h := newHouse(t)
 	h.must(t, "create_js_tool", greet(with("parameters_schema", `{"properties":{"l":{"type":"array"}}}`)))
@@ -302,7 +301,6 @@ func TestArraysWithoutItemsGetSome(t *testing.T) {
 	}
 }
 
-// D35.
 func TestOnlyNamedVariablesAndAccounts(t *testing.T) {
 	t.Setenv("KEY", "of the process")
 	env := map[string]string{"KEY": "k", "OTHER": "o"}

@@ -10,8 +10,6 @@ import (
 )
 
 // A script and what it downloads keep to the quota of the workspace.
-//
-// Attack 11.
 func TestScriptsKeepToTheQuota(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -12,8 +12,6 @@ import (
 )
 
 // One owner's scripts, however many, neither hold up nor fail those of another.
-//
-// Attack 13.
 func TestLoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 	h := newHouse(t)
 	running := make(chan struct{}, 8)
@@ -47,8 +45,6 @@ func TestLoopsOfOneOwnerFailNobodyElse(t *testing.T) {
 }
 
 // A script that never gets to run says so, and not that it is too slow.
-//
-// Attack 13.
 func TestAScriptThatDoesNotBeginSaysSo(t *testing.T) {
 	engine, err := sandbox.NewEngine(sandbox.EngineConfig{Runs: 1, OwnerRuns: 1})
 	if err != nil {

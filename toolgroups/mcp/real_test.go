@@ -143,7 +143,7 @@ func TestRealServerFilesystem(t *testing.T) {
 	}
 }
 
-// A file of 20 kB is said once and whole, and a picture is a file (E1).
+// A file of 20 kB is said once and whole, and a picture is a file.
 func TestRealServerFilesystemSaysEachFileOnce(t *testing.T) {
 	t.Parallel()
 	node, script := installed(t, "server-filesystem")

@@ -122,7 +122,7 @@ func TestNotesStandInTheirSections(t *testing.T) {
 	}
 }
 
-// B20: A fact is kept once.
+// A fact is kept once.
 func TestRepeatedFactsAreRefused(t *testing.T) {
 	b := newBench(t, openStore(t))
 	b.save(t, ada, "preferences", "Prefers short answers in French, with sources")

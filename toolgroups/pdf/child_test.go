@@ -11,8 +11,6 @@ import (
 )
 
 // TestTheChildIsConfinedAndEndsWithItsParent talks to a child as the parent does.
-//
-// Attack 04.
 func TestTheChildIsConfinedAndEndsWithItsParent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bomb.pdf")
 	if err := os.WriteFile(path, bomb(t, 0).bytes(), 0o600); err != nil {

@@ -58,8 +58,6 @@ func peak(t testing.TB) uint64 {
 
 // A document that takes all the memory that it can get ends with an error; this process
 // does not grow by it, and no child is left.
-//
-// Attack 04.
 func TestADocumentCannotTakeTheMemoryOfTheProgram(t *testing.T) {
 	d := newDesk(t, pdf.Config{MaxMemory: 32 << 20})
 	data := swelling(t).bytes()

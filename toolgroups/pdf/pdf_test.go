@@ -117,7 +117,7 @@ func (d *harness) must(t testing.TB, tool, args string) toolgroups.Result {
 	return res
 }
 
-// Acceptance 50: The groups pdf, scheduled_tasks and js_tool_management have theirs.
+// The groups pdf, scheduled_tasks and js_tool_management have theirs.
 func TestPDFHoldsThreeTools(t *testing.T) {
 	group := newDesk(t, pdf.Config{}).family.Group()
 	var names []string
@@ -372,9 +372,7 @@ func TestARenderedPageReplacesNoOtherPicture(t *testing.T) {
 	}
 }
 
-// D-10: what a tool renders can be sent as an image.
-//
-// D10.
+// What a tool renders can be sent as an image.
 func TestRenderedPageIsDelivered(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "x.pdf", paper{pages: []string{"1 0 0 rg 0 0 595 842 re f"}}.bytes())
@@ -455,9 +453,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// D-35: file paths of pdf_* are confined, for what they write as well.
-//
-// D35.
+// File paths of pdf_* are confined, for what they write as well.
 func TestRenderCannotWriteOutside(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "x.pdf", numbered(1).bytes())
@@ -473,9 +469,7 @@ func TestRenderCannotWriteOutside(t *testing.T) {
 	}
 }
 
-// B-17: no array reaches a provider without items; here there are none.
-//
-// B17.
+// No array reaches a provider without items; here there are none.
 func TestSchemasAreComplete(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	for _, tool := range d.family.Group().Tools {

@@ -14,7 +14,7 @@ import (
 // TestARefusedRunEndsAtOnce: a run that can never be taken fails once, with one line
 // in the log; the next one is tried again.
 //
-// Attack 24: Small faults: a field, a default, a task of a removed platform.
+// Small faults: a field, a default, a task of a removed platform.
 func TestARefusedRunEndsAtOnce(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		var log bytes.Buffer

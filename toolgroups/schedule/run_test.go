@@ -384,7 +384,7 @@ func crash(t *testing.T, dies int) (steps int) {
 	return steps
 }
 
-// C24: A schedule that says delivered and was not.
+// A schedule that says delivered and was not.
 func TestTheLastResultIsOnRecord(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
 		id := o.make(morning)

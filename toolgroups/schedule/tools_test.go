@@ -14,7 +14,7 @@ import (
 	"oneclaw/toolgroups/schedule"
 )
 
-// Acceptance 50: The groups pdf, scheduled_tasks and js_tool_management have theirs.
+// The groups pdf, scheduled_tasks and js_tool_management have theirs.
 func TestScheduledTasksHoldsFiveTools(t *testing.T) {
 	group := newOffice(t, "UTC").Group()
 	var got []string
@@ -135,7 +135,7 @@ func checkFailure(o *harness, c failure) {
 	}
 }
 
-// D34: Hour 24 and minute 60 are refused.
+// Hour 24 and minute 60 are refused.
 func TestHourAndMinuteHaveBounds(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
 		for _, time := range []string{`"hour":24,"minute":0`, `"hour":-1,"minute":0`, `"hour":0,"minute":60`, `"hour":0,"minute":-1`} {

@@ -14,7 +14,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Acceptance 90.
 func TestBridgeReplacesDeferredTools(t *testing.T) {
 	got := names(testBridge(t).assemble(core(), nil))
 	if diff := cmp.Diff([]string{"exec", "read_file", "tool_search", "tool_describe", "tool_call"}, got); diff != "" {
@@ -22,7 +21,7 @@ func TestBridgeReplacesDeferredTools(t *testing.T) {
 	}
 }
 
-// Acceptance 96: Core tools are always direct, in tasks too.
+// Core tools are always direct, in tasks too.
 func TestCoreIsAlwaysDirect(t *testing.T) {
 	b := testBridge(t)
 	if got := names(b.assemble(core(), nil))[:2]; !slices.Equal(got, names(core())) {
@@ -30,7 +29,7 @@ func TestCoreIsAlwaysDirect(t *testing.T) {
 	}
 }
 
-// Acceptance 98: Tools that come or go are followed by the next catalogue; the mode of `auto` follows when the cache is missed anyway.
+// Tools that come or go are followed by the next catalogue; the mode of `auto` follows when the cache is missed anyway.
 func TestCatalogueFollowsTheRegistry(t *testing.T) {
 	before := testBridge(t)
 	after := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(desk()) })
@@ -45,7 +44,7 @@ func TestCatalogueFollowsTheRegistry(t *testing.T) {
 	}
 }
 
-// Acceptance 99: Five hits unless asked for more, at most twenty.
+// Five hits unless asked for more, at most twenty.
 func TestSearchLimits(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 60)) })
 	for args, want := range map[string]int{
@@ -63,7 +62,7 @@ func TestSearchLimits(t *testing.T) {
 	}
 }
 
-// Acceptance 100: Hits are ranked by BM25 over names, descriptions and parameters.
+// Hits are ranked by BM25 over names, descriptions and parameters.
 func TestRanksByNameDescriptionAndParameters(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) {
 		c.catalogue = catalogueOf(entries("x", "mcp:x",
@@ -76,7 +75,7 @@ func TestRanksByNameDescriptionAndParameters(t *testing.T) {
 	}
 }
 
-// Acceptance 101: Where nothing scores, parts of names are found.
+// Where nothing scores, parts of names are found.
 func TestTermInEveryName(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("git_hub", 4)) })
 	if f := find(t, b, `{"query":"hub"}`); len(f.Matches) != 4 {
@@ -84,7 +83,7 @@ func TestTermInEveryName(t *testing.T) {
 	}
 }
 
-// Acceptance 102: No match is an empty list, no error.
+// No match is an empty list, no error.
 func TestNoMatchIsNoError(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) {
 		c.unavailable = []UnavailableSource{{Name: "jira", Reason: "connection refused"}}
@@ -99,7 +98,7 @@ func TestNoMatchIsNoError(t *testing.T) {
 	}
 }
 
-// Acceptance 103: `tool_describe` gives the whole schema, or a clear error.
+// `tool_describe` gives the whole schema, or a clear error.
 func TestDescribeGivesTheWholeSchema(t *testing.T) {
 	text, fault := use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"github_create_issue"}`)
 	if fault != nil {
@@ -154,8 +153,6 @@ func TestDescribeSeveral(t *testing.T) {
 
 // However short the list has to be, it names all tools, whole, and says what it leaves out: first
 // the sentences go, then the types, then the parameters of the last tools.
-//
-// Acceptance 121.
 func TestLinesNameAllTools(t *testing.T) {
 	tools := toolsOf(desk())
 	for limit, want := range map[int][]string{
@@ -173,7 +170,7 @@ func TestLinesNameAllTools(t *testing.T) {
 	}
 }
 
-// Acceptance 104: `tool_call` runs the tool and returns its plain result.
+// `tool_call` runs the tool and returns its plain result.
 func TestCallRunsTheHandler(t *testing.T) {
 	text, fault := use(t, testBridge(t), toolgroups.ToolCall, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
 	if fault != nil || text != `github_star ran with {"repo":"a/b"}` {
@@ -181,7 +178,7 @@ func TestCallRunsTheHandler(t *testing.T) {
 	}
 }
 
-// Acceptance 105: Hooks, approvals and logs see the tool itself.
+// Hooks, approvals and logs see the tool itself.
 func TestTheToolSeesItsOwnName(t *testing.T) {
 	var seen toolgroups.Call
 	spy := tool("spy", "Looks.", `"a":{"type":"integer"}`)
@@ -206,7 +203,7 @@ func TestCallChecksTheRole(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeDenied)
 }
 
-// Acceptance 110: The bridge says how many tools it hides, in about 300 tokens.
+// The bridge says how many tools it hides, in about 300 tokens.
 func TestDescriptionsCountAndAreShort(t *testing.T) {
 	enc, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
@@ -226,7 +223,7 @@ func TestDescriptionsCountAndAreShort(t *testing.T) {
 	}
 }
 
-// Acceptance 111: Twenty more tools are found, described and called from end to end.
+// Twenty more tools are found, described and called from end to end.
 func TestEndToEnd(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("extra", 20)) })
 	if got := b.assemble(core(), nil); len(got) != 5 {
@@ -247,7 +244,7 @@ func TestEndToEnd(t *testing.T) {
 	}
 }
 
-// Acceptance 116: A tool is direct or deferred, never both and never lost.
+// A tool is direct or deferred, never both and never lost.
 func TestLoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
 	b := testBridge(t)
 	loaded := toolsOf(desk())
@@ -261,7 +258,7 @@ func TestLoadedToolsAreDirectOrDeferredOnce(t *testing.T) {
 	}
 }
 
-// Acceptance 117: A deferred tool is called without loading; a disabled one is refused.
+// A deferred tool is called without loading; a disabled one is refused.
 func TestDisabledToolsAreNotFound(t *testing.T) {
 	reg := house(t, func(c *toolgroups.RegistryConfig) {
 		c.DisabledTools, c.DisabledGroups = []string{"github_star"}, []string{"calendar"}
@@ -300,7 +297,7 @@ func TestSearchSeveral(t *testing.T) {
 	}
 }
 
-// Acceptance 127: A query that is a group's name describes no more than the most hits.
+// A query that is a group's name describes no more than the most hits.
 func TestSearchForAWholeSource(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 34), hub()) })
 	for _, query := range []string{"big", "BIG", "mcp:big"} {

@@ -13,7 +13,6 @@ import (
 	"oneclaw/toolgroups"
 )
 
-// Hermes 01.
 func TestDefaultWhenMissing(t *testing.T) {
 	want := Config{Enabled: DeferAuto, ThresholdPct: 10, SearchDefaultLimit: 5, MaxSearchLimit: 20}
 	for _, v := range []any{nil, map[string]any{}, ""} {
@@ -38,13 +37,13 @@ func modes() map[string]struct {
 	}
 	block := func(v any) any { return map[string]any{"enabled": v} }
 	return map[string]row{
-		"bool true is auto":            {true, DeferAuto, 0},             // Hermes 2
-		"bool false is off":            {false, DeferOff, 0},             // Hermes 3
-		"explicit on":                  {block("on"), DeferOn, 0},        // Hermes 4
-		"garbage is auto":              {block("perhaps"), DeferAuto, 1}, // Hermes 5
-		"true for block":               {true, DeferAuto, 0},             // Acceptance 94
-		"false in block":               {block(false), DeferOff, 0},      // Acceptance 94
-		"true in block":                {block(true), DeferAuto, 0},      // Acceptance 94
+		"bool true is auto":            {true, DeferAuto, 0},
+		"bool false is off":            {false, DeferOff, 0},
+		"explicit on":                  {block("on"), DeferOn, 0},
+		"garbage is auto":              {block("perhaps"), DeferAuto, 1},
+		"true for block":               {true, DeferAuto, 0},
+		"false in block":               {block(false), DeferOff, 0},
+		"true in block":                {block(true), DeferAuto, 0},
 		"string yes":                   {"Yes", DeferOn, 0},
 		"string 0":                     {block("0"), DeferOff, 0},
 		"learn, which is gone":         {map[string]any{"learn": true}, DeferAuto, 1},
@@ -55,7 +54,6 @@ func modes() map[string]struct {
 	}
 }
 
-// Acceptance 94; Hermes 02To05.
 func TestModesOfTheBlock(t *testing.T) {
 	for name, tt := range modes() {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +65,6 @@ func TestModesOfTheBlock(t *testing.T) {
 	}
 }
 
-// Hermes 06.
 func TestThresholdClamped(t *testing.T) {
 	for in, want := range map[any]int{150: 100, -5: 0, 0: 0, 100: 100, "25": 25, 1e30: 100} {
 		c := parseConfig(map[string]any{"threshold_pct": in})
@@ -77,7 +74,6 @@ func TestThresholdClamped(t *testing.T) {
 	}
 }
 
-// Hermes 07.
 func TestSearchLimitsClamped(t *testing.T) {
 	c := parseConfig(map[string]any{"max_search_limit": 999, "search_default_limit": 77})
 	if c.MaxSearchLimit != 50 || c.SearchDefaultLimit != 50 || len(c.Warnings) != 2 {
@@ -89,7 +85,7 @@ func TestSearchLimitsClamped(t *testing.T) {
 	}
 }
 
-// Acceptance 95: Values out of range are clamped with a message.
+// Values out of range are clamped with a message.
 func TestOutOfRangeWarns(t *testing.T) {
 	c := parseConfig(map[string]any{"threshold_pct": 101, "max_search_limit": 0, "search_default_limit": "many"})
 	if c.ThresholdPct != 100 || c.MaxSearchLimit != 1 || c.SearchDefaultLimit != 1 {
@@ -153,19 +149,19 @@ func TestDecide(t *testing.T) {
 		tokens, context int
 		want            bool
 	}{
-		{"off never activates", "off", 1_000_000, 200_000, false},      // Hermes 12
-		{"off defers nothing", "off", 30_000, 0, false},                // Acceptance 93
-		{"on activates with any", "on", 60, 1_000_000, true},           // Hermes 14
-		{"on", "on", 60, 0, true},                                      // Acceptance 92
-		{"auto below threshold", "auto", 19_999, 200_000, false},       // Hermes 15
-		{"auto below", "auto", 100, 128_000, false},                    // Acceptance 91
-		{"auto at threshold", "auto", 20_000, 200_000, true},           // Hermes 16
-		{"auto above threshold", "auto", 50_000, 200_000, true},        // Hermes 16
-		{"auto above", "auto", 12_800, 128_000, true},                  // Acceptance 90
-		{"the built-in tools at 128k", "auto", 12_900, 128_000, true},  // Acceptance 118
-		{"the built-in tools at 200k", "auto", 12_900, 200_000, false}, // Acceptance 118
-		{"unknown context below", "auto", 19_999, 0, false},            // Hermes 17
-		{"unknown context at", "auto", 20_000, 0, true},                // Hermes 17
+		{"off never activates", "off", 1_000_000, 200_000, false},
+		{"off defers nothing", "off", 30_000, 0, false},
+		{"on activates with any", "on", 60, 1_000_000, true},
+		{"on", "on", 60, 0, true},
+		{"auto below threshold", "auto", 19_999, 200_000, false},
+		{"auto below", "auto", 100, 128_000, false},
+		{"auto at threshold", "auto", 20_000, 200_000, true},
+		{"auto above threshold", "auto", 50_000, 200_000, true},
+		{"auto above", "auto", 12_800, 128_000, true},
+		{"the built-in tools at 128k", "auto", 12_900, 128_000, true},
+		{"the built-in tools at 200k", "auto", 12_900, 200_000, false},
+		{"unknown context below", "auto", 19_999, 0, false},
+		{"unknown context at", "auto", 20_000, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := DefaultConfig()
@@ -178,7 +174,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Hermes 13.
 func TestZeroDeferrableNeverActivates(t *testing.T) {
 	for _, mode := range []DeferMode{"on", "auto", "off"} {
 		c := DefaultConfig()
@@ -189,7 +184,6 @@ func TestZeroDeferrableNeverActivates(t *testing.T) {
 	}
 }
 
-// Hermes 18.
 func TestTokenEstimateProportional(t *testing.T) {
 	small := toolgroups.EstimateTokens(core()[:1])
 	var ten []toolgroups.Tool
@@ -201,7 +195,7 @@ func TestTokenEstimateProportional(t *testing.T) {
 	}
 }
 
-// Acceptance 97: Sizes are estimated by four characters a token.
+// Sizes are estimated by four characters a token.
 func TestSizeIsCharactersByFour(t *testing.T) {
 	tools := []toolgroups.Tool{tool("t", "äöü", "")}
 	chars := len([]rune(string(toolgroups.EncodeTools(tools))))
@@ -210,7 +204,7 @@ func TestSizeIsCharactersByFour(t *testing.T) {
 	}
 }
 
-// Acceptance 112: Many tools on a small context switch auto on, few on a large one do not.
+// Many tools on a small context switch auto on, few on a large one do not.
 func TestFifteenToolsOnASmallContext(t *testing.T) {
 	c := DefaultConfig()
 	if !decide(c, toolsOf(many("extra", 15)), 4_000).Active {
@@ -221,7 +215,6 @@ func TestFifteenToolsOnASmallContext(t *testing.T) {
 	}
 }
 
-// Acceptance 118.
 func TestDecisionIsLoggedWithBothNumbers(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))

@@ -27,7 +27,6 @@ func house(t testing.TB, change ...func(*toolgroups.RegistryConfig)) *toolgroups
 	return reg
 }
 
-// Hermes 08.
 func TestCoreToolsNeverDefer(t *testing.T) {
 	reg := house(t)
 	deferred := names(toolsOf(deferrableEntries(reg, toolgroups.RoleOwner)))
@@ -41,7 +40,6 @@ func TestCoreToolsNeverDefer(t *testing.T) {
 	}
 }
 
-// Hermes 09.
 func TestBridgeToolsNeverDefer(t *testing.T) {
 	var named []toolgroups.Tool
 	for _, name := range []string{toolgroups.ToolSearch, toolgroups.ToolDescribe, toolgroups.ToolCall} {
@@ -52,14 +50,12 @@ func TestBridgeToolsNeverDefer(t *testing.T) {
 	}
 }
 
-// Hermes 10.
 func TestUnknownToolNotDeferrable(t *testing.T) {
 	if _, ok := catalogueOf(deferrableEntries(house(t), toolgroups.RoleOwner)).lookup("nowhere"); ok {
 		t.Error("a tool that is not registered is in the catalogue")
 	}
 }
 
-// Hermes 11.
 func TestUnknownStaysVisible(t *testing.T) {
 	stranger := tool("stranger", "Not registered anywhere.", "")
 	got := names(testBridge(t).assemble(append(core(), stranger), nil))
@@ -69,7 +65,6 @@ func TestUnknownStaysVisible(t *testing.T) {
 	}
 }
 
-// Hermes 19.
 func TestFindsRelevantTool(t *testing.T) {
 	f := find(t, testBridge(t), `{"query":"create a github issue"}`)
 	if len(f.Matches) == 0 || f.Matches[0].Name != "github_create_issue" {
@@ -80,7 +75,6 @@ func TestFindsRelevantTool(t *testing.T) {
 	}
 }
 
-// Hermes 20.
 func TestEmptyForIrrelevantQuery(t *testing.T) {
 	f := find(t, testBridge(t), `{"query":"xyzzy plugh frobnicate"}`)
 	if len(f.Matches) != 0 || f.Matches == nil {
@@ -88,7 +82,6 @@ func TestEmptyForIrrelevantQuery(t *testing.T) {
 	}
 }
 
-// Hermes 21.
 func TestSubstringFallback(t *testing.T) {
 	for query, want := range map[string]string{"ithub_st": "github_star", "ndar_list_ev": "calendar_list_events"} {
 		f := find(t, testBridge(t), `{"query":"`+query+`"}`)
@@ -98,14 +91,12 @@ func TestSubstringFallback(t *testing.T) {
 	}
 }
 
-// Hermes 22.
 func TestSearchKeepsToItsLimit(t *testing.T) {
 	if f := find(t, testBridge(t), `{"query":"repository issues","limit":1}`); len(f.Matches) != 1 {
 		t.Errorf("got %v", f.names())
 	}
 }
 
-// Hermes 23.
 func TestNoDeferrableReturnsUnchanged(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = nil })
 	if diff := cmp.Diff(names(core()), names(b.assemble(core(), nil))); diff != "" {
@@ -113,7 +104,6 @@ func TestNoDeferrableReturnsUnchanged(t *testing.T) {
 	}
 }
 
-// Hermes 24.
 func TestBelowThresholdReturnsUnchanged(t *testing.T) {
 	d := decide(DefaultConfig(), toolsOf(hub()), 200_000)
 	if d.Active || d.Tokens == 0 {
@@ -121,7 +111,6 @@ func TestBelowThresholdReturnsUnchanged(t *testing.T) {
 	}
 }
 
-// Hermes 25.
 func TestSearchIsIdempotent(t *testing.T) {
 	b := testBridge(t)
 	once := b.assemble(core(), nil)
@@ -135,7 +124,6 @@ func TestSearchIsIdempotent(t *testing.T) {
 	}
 }
 
-// Hermes 26.
 func TestSearchRequiresQuery(t *testing.T) {
 	for _, args := range []string{`{}`, ``, `{"query":"  "}`, `{"queries":[]}`, `{"queries":["", " "]}`, `{"query":7}`} {
 		_, fault := use(t, testBridge(t), toolgroups.ToolSearch, args)
@@ -146,7 +134,6 @@ func TestSearchRequiresQuery(t *testing.T) {
 	}
 }
 
-// Hermes 27.
 func TestDescribeRequiresName(t *testing.T) {
 	for _, args := range []string{`{}`, `{"name":""}`, `{"names":[" "]}`} {
 		_, fault := use(t, testBridge(t), toolgroups.ToolDescribe, args)
@@ -154,7 +141,6 @@ func TestDescribeRequiresName(t *testing.T) {
 	}
 }
 
-// Hermes 28.
 func TestDescribeRejectsCoreTool(t *testing.T) {
 	_, fault := use(t, testBridge(t), toolgroups.ToolDescribe, `{"name":"exec"}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
@@ -163,7 +149,6 @@ func TestDescribeRejectsCoreTool(t *testing.T) {
 	}
 }
 
-// Hermes 33.
 func TestSearchThroughDispatch(t *testing.T) {
 	b := testBridge(t)
 	if f := find(t, b, `{"query":"calendar event"}`); len(f.Matches) == 0 {
@@ -173,7 +158,6 @@ func TestSearchThroughDispatch(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeInvalid)
 }
 
-// Hermes 34.
 func TestCoreSurvivesManyTools(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) { c.catalogue = catalogueOf(many("big", 400)) })
 	got := names(b.assemble(core(), nil))
@@ -184,7 +168,6 @@ func TestCoreSurvivesManyTools(t *testing.T) {
 	}
 }
 
-// Hermes 36.
 func TestCatalogueIsScoped(t *testing.T) {
 	secret := entries("vault", "mcp:vault", tool("vault_open", "Open the vault of secrets.", ""))
 	reg := house(t, func(c *toolgroups.RegistryConfig) {
@@ -205,7 +188,6 @@ func TestCatalogueIsScoped(t *testing.T) {
 	}
 }
 
-// Hermes 37.
 func TestOutOfScopeRejected(t *testing.T) {
 	b := testBridge(t, func(c *bridgeConfig) {
 		c.refusal = func(name string) *toolgroups.Error {
@@ -225,7 +207,6 @@ func TestOutOfScopeRejected(t *testing.T) {
 	}
 }
 
-// Hermes 38.
 func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 	reg := house(t)
 	before := reg.Groups()
@@ -243,7 +224,6 @@ func TestDispatchDoesNotChangeTheRegistry(t *testing.T) {
 	}
 }
 
-// Hermes 39.
 func TestScopedNamesAreFound(t *testing.T) {
 	got := names(toolsOf(deferrableEntries(house(t), toolgroups.RoleUser)))
 	if !slices.Contains(got, "github_create_issue") || slices.Contains(got, "exec") {

@@ -14,7 +14,6 @@ func resolve(t testing.TB, args string) (string, json.RawMessage, *toolgroups.Er
 	return testBridge(t).resolve(toolgroups.ToolCall, json.RawMessage(args))
 }
 
-// Hermes 29.
 func TestArgumentsMayBeAnObject(t *testing.T) {
 	tool, input, fault := resolve(t, `{"name":"github_star","arguments":{"repo":"a/b"}}`)
 	if fault != nil || tool != "github_star" || string(input) != `{"repo":"a/b"}` {
@@ -24,7 +23,6 @@ func TestArgumentsMayBeAnObject(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeNotFound)
 }
 
-// Hermes 30.
 func TestJSONStringArguments(t *testing.T) {
 	_, input, fault := resolve(t, `{"name":"github_star","arguments":"{\"repo\":\"a/b\"}"}`)
 	if fault != nil || string(input) != `{"repo":"a/b"}` {
@@ -34,7 +32,6 @@ func TestJSONStringArguments(t *testing.T) {
 	wantCode(t, fault, toolgroups.CodeNotFound)
 }
 
-// Hermes 31.
 func TestBadJSON(t *testing.T) {
 	for _, args := range []string{
 		`{"name":"github_star","arguments":"{\"repo\": oops"}`,
@@ -49,7 +46,6 @@ func TestBadJSON(t *testing.T) {
 	}
 }
 
-// Hermes 32.
 func TestToolCallDoesNotCallItself(t *testing.T) {
 	for _, name := range []string{toolgroups.ToolCall, toolgroups.ToolSearch, toolgroups.ToolDescribe} {
 		_, _, fault := resolve(t, `{"name":"`+name+`","arguments":{"name":"github_star"}}`)
@@ -60,10 +56,9 @@ func TestToolCallDoesNotCallItself(t *testing.T) {
 	}
 }
 
-// Acceptance 107: The bridge calls nothing of itself.
+// The bridge calls nothing of itself.
 func TestTheBridgeCallsNothingOfItself(t *testing.T) { TestToolCallDoesNotCallItself(t) }
 
-// Hermes 35.
 func TestCoreThroughTheBridge(t *testing.T) {
 	_, _, fault := resolve(t, `{"name":"exec","arguments":{"command":"ls"}}`)
 	wantCode(t, fault, toolgroups.CodeBridge)
@@ -72,7 +67,7 @@ func TestCoreThroughTheBridge(t *testing.T) {
 	}
 }
 
-// Acceptance 108: A core tool through the bridge is refused with advice.
+// A core tool through the bridge is refused with advice.
 func TestCoreIsCalledDirectly(t *testing.T) { TestCoreThroughTheBridge(t) }
 
 func TestResolveShapes(t *testing.T) {
@@ -131,7 +126,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// Acceptance 109: Wrong arguments get the tool's own validation error.
+// Wrong arguments get the tool's own validation error.
 func TestInvalidArgumentsEchoTheSchema(t *testing.T) {
 	for args, says := range map[string]string{
 		`{"name":"github_create_issue","arguments":{"repo":"r"}}`:                  "'title' is missing",

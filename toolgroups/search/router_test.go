@@ -53,7 +53,7 @@ func TestRouterConfig(t *testing.T) {
 // The block tools.tool_search decides where no routing is set: it is what its words say. Where
 // one is set, that rules.
 //
-// Acceptance 125: The block `tools.tool_search` decides where no routing is set; where one is, that rules.
+// The block `tools.tool_search` decides where no routing is set; where one is, that rules.
 func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 	block := func(enabled DeferMode) Config {
 		c := DefaultConfig()
@@ -89,7 +89,7 @@ func TestTheBlockDecidesWhereNoRoutingIsSet(t *testing.T) {
 
 // The limits of the block hold for the bridge that a router makes.
 //
-// Acceptance 99: Five hits unless asked for more, at most twenty.
+// Five hits unless asked for more, at most twenty.
 func TestLimitsReachTheBridge(t *testing.T) {
 	limits := DefaultConfig()
 	limits.MaxSearchLimit, limits.SearchDefaultLimit = 3, 2
@@ -143,7 +143,7 @@ func TestRouterNamesUnreachableSources(t *testing.T) {
 // What a person may not use is not in the array of a chat with them alone. In a shared one it
 // stays where it is for everyone, because the senders change and the model's cache goes by the array.
 //
-// Acceptance 63: Loading asks nobody for permission; groups that change the bot for all have a role.
+// Loading asks nobody for permission; groups that change the bot for all have a role.
 func TestToolsForAdministratorsAreHiddenInDirectChats(t *testing.T) {
 	for _, routing := range Routings() {
 		r := router(t, RouterConfig{Routing: routing})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Acceptance 114: nothing that searches, describes and calls tools can run a script or a
+// Nothing that searches, describes and calls tools can run a script or a
 // program: what could is not even linked in.
 func TestNoScriptSandbox(t *testing.T) {
 	seen := map[string]bool{}

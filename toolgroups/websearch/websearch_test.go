@@ -239,7 +239,6 @@ func TestBadSearches(t *testing.T) {
 	}
 }
 
-// D35.
 func TestInnerAddressesAreNotSearched(t *testing.T) {
 	w := newWeb(t, emulator.Config{Pages: pages()})
 	w.cfg.AllowPrivate = nil

@@ -338,7 +338,7 @@ func TestOneOfManyComesIn(t *testing.T) {
 	}
 }
 
-// What another site has the browser ask for is not counted, so it holds up nobody (C10).
+// What another site has the browser ask for is not counted, so it holds up nobody.
 func TestAnotherSiteHoldsUpNoLink(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "", local)

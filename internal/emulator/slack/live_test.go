@@ -12,7 +12,7 @@ import (
 
 // A history with oldest alone begins at its oldest end; with an end of its own at that.
 //
-// Live C03: A history that is asked for by its oldest end begins there.
+// A history that is asked for by its oldest end begins there.
 func TestHistoryBeginsAtItsOldestEnd(t *testing.T) {
 	f := start(t, slack.Config{})
 	var said []string
@@ -45,7 +45,7 @@ func TestHistoryBeginsAtItsOldestEnd(t *testing.T) {
 
 // The root of a thread comes with its replies however old it is.
 //
-// Live C03: A history that is asked for by its oldest end begins there.
+// A history that is asked for by its oldest end begins there.
 func TestTheRootComesHoweverOldItIs(t *testing.T) {
 	f := start(t, slack.Config{})
 	root := f.say(f.channel, "root", nil)

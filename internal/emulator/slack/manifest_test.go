@@ -20,7 +20,6 @@ settings:
   socket_mode_enabled: true
 `
 
-// Live A01.
 func TestManifestsAreChecked(t *testing.T) {
 	if err := slack.CheckManifest([]byte(validManifest)); err != nil {
 		t.Fatal(err)
@@ -50,7 +49,6 @@ func TestManifestsAreChecked(t *testing.T) {
 	}
 }
 
-// Live A01.
 func TestAnAppIsWhatItsManifestSays(t *testing.T) {
 	f := start(t, slack.Config{})
 	if err := f.Install([]byte("display_information: {}")); err == nil {
@@ -71,8 +69,6 @@ func TestAnAppIsWhatItsManifestSays(t *testing.T) {
 }
 
 // A status needs the scope that messages need; Slack still accepts that of the agent view, but not for long.
-//
-// Live A01.
 func TestStatusTakesTheScopeOfMessages(t *testing.T) {
 	for _, scope := range []string{"chat:write", "assistant:write", "users:read"} {
 		f := start(t, slack.Config{Scopes: []string{scope}})

@@ -170,7 +170,7 @@ func TestAllowedUpdates(t *testing.T) {
 
 // Privacy mode is on for every new bot: in groups it is sent what is said to it alone.
 //
-// Live C07: Privacy mode keeps plain group messages from a Telegram bot.
+// Privacy mode keeps plain group messages from a Telegram bot.
 func TestPrivacyMode(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
@@ -211,7 +211,7 @@ func TestPrivacyMode(t *testing.T) {
 
 // The items of an album come one by one, often in separate polls, and one has the caption.
 //
-// Live A02: The items of a Telegram album come as updates of their own.
+// The items of a Telegram album come as updates of their own.
 func TestAlbumsComeInPieces(t *testing.T) {
 	f := start(t, telegram.Config{})
 	photo := telegram.Attachment{Kind: telegram.KindDocument, Name: "a.txt", Data: []byte("x")}

@@ -10,8 +10,8 @@ import (
 	"oneclaw/internal/emulator/slack"
 )
 
-// stage is a place with the bot on either platform, direct with the first person or shared by all.
-type stage struct {
+// botChat is a place with the bot on either platform, direct with the first person or shared by all.
+type botChat struct {
 	place
 
 	t *testing.T
@@ -24,30 +24,30 @@ type stage struct {
 }
 
 // onBothPlatforms runs a test in a chat of each platform.
-func onBothPlatforms(t *testing.T, shared bool, brain openai.Responder, test func(*stage)) {
+func onBothPlatforms(t *testing.T, shared bool, brain openai.Responder, test func(*botChat)) {
 	t.Helper()
-	t.Run("telegram", func(t *testing.T) { test(telegramStage(t, shared, brain)) })
-	t.Run("slack", func(t *testing.T) { test(slackStageIn(t, newTown(t, brain), shared)) })
+	t.Run("telegram", func(t *testing.T) { test(telegramChat(t, shared, brain)) })
+	t.Run("slack", func(t *testing.T) { test(slackChatIn(t, newHarness(t, brain), shared)) })
 }
 
-func telegramStage(t *testing.T, shared bool, brain openai.Responder) *stage {
-	return telegramStageIn(t, newTown(t, brain), shared)
+func telegramChat(t *testing.T, shared bool, brain openai.Responder) *botChat {
+	return telegramChatIn(t, newHarness(t, brain), shared)
 }
 
-func telegramStageIn(t *testing.T, w *harness, shared bool) *stage {
+func telegramChatIn(t *testing.T, w *harness, shared bool) *botChat {
 	kind := inPrivate
 	if shared {
 		kind = inTeam
 	}
 	where := w.onTelegram(kind, "Ann", "Bob", "Zoe")
-	s := &stage{place: where, t: t, w: w, sign: "/", start: w.run}
+	s := &botChat{place: where, t: t, w: w, sign: "/", start: w.run}
 	for _, id := range where.people {
 		s.users = append(s.users, fmt.Sprint("telegram:", id))
 	}
 	return s
 }
 
-func slackStageIn(t *testing.T, w *harness, shared bool) *stage {
+func slackChatIn(t *testing.T, w *harness, shared bool) *botChat {
 	server, channel, people := w.withSlack(t, "Ann", "Bob", "Zoe")
 	install(t, server)
 	where := &slackPlace{t: t, server: server, people: people, chat: channel, kind: inTeam}
@@ -55,7 +55,7 @@ func slackStageIn(t *testing.T, w *harness, shared bool) *stage {
 		where.kind, where.chat = inPrivate, where.channel(slack.ChannelSpec{Kind: slack.DM, Members: people[:1]})
 	}
 	where.threads = true
-	s := &stage{place: where, t: t, w: w, sign: "!", start: func() *process {
+	s := &botChat{place: where, t: t, w: w, sign: "!", start: func() *process {
 		before := 0
 		server.View(func(s slack.State) { before = s.OpenedSockets() })
 		p := start(t, w.env, "run")
@@ -69,13 +69,13 @@ func slackStageIn(t *testing.T, w *harness, shared bool) *stage {
 }
 
 // say has a person write to the bot.
-func (s *stage) say(who int, text string) {
+func (s *botChat) say(who int, text string) {
 	s.t.Helper()
 	s.speak(saying{who: who, text: text})
 }
 
 // until returns what the bot has written, without what one person alone sees, once it is as it should be.
-func (s *stage) until(what string, cond func([]shown) bool) (all []shown) {
+func (s *botChat) until(what string, cond func([]shown) bool) (all []shown) {
 	s.t.Helper()
 	s.place.until(what, func(every []shown) bool {
 		all = slices.DeleteFunc(every, func(m shown) bool { return m.only != "" })
@@ -85,7 +85,7 @@ func (s *stage) until(what string, cond func([]shown) bool) (all []shown) {
 }
 
 // why asks what became of the last message until the answer holds a text.
-func (s *stage) why(want string) {
+func (s *botChat) why(want string) {
 	s.t.Helper()
 	for range 50 {
 		before := 0
@@ -99,7 +99,7 @@ func (s *stage) why(want string) {
 }
 
 // one waits for a message that holds all these texts and returns it as it then is.
-func (s *stage) one(texts ...string) (found shown) {
+func (s *botChat) one(texts ...string) (found shown) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("message with %q", texts), func(all []shown) bool {
 		i := slices.IndexFunc(all, func(m shown) bool {
@@ -114,7 +114,7 @@ func (s *stage) one(texts ...string) (found shown) {
 }
 
 // card waits for a message with these texts that has buttons.
-func (s *stage) card(texts ...string) (found shown) {
+func (s *botChat) card(texts ...string) (found shown) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("card with %q", texts), func(all []shown) bool {
 		i := slices.IndexFunc(all, func(m shown) bool {
