@@ -52,7 +52,7 @@ func TestAdministratorsConfigureInTheChat(t *testing.T) {
 	w.comesIn(t, bot, ann)
 	who := fmt.Sprintf("telegram:%d Ann in ", ann)
 	here := who + fmt.Sprintf("telegram:%d: ", ann)
-	w.did("call: "+here+"set_config key=routing", "model: "+here+"default", "agent: "+here+"General", "sign-in: "+who+"page: 127.0.0.1")
+	w.did("call: "+here+"set_config key=routing", "model: "+here+"default", "agent: "+here+"General (general)", "sign-in: "+who+"page: 127.0.0.1")
 }
 
 // TestTheClockHasTheTimeZoneOfTheSettings asks tools for the time after an administrator has changed the
