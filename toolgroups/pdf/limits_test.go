@@ -20,7 +20,7 @@ func TestBombIsStopped(t *testing.T) {
 	d.put(t, "good.pdf", numbered(1).bytes())
 	d.must(t, "pdf_info", `{"path":"good.pdf"}`)
 	for _, tool := range []string{"pdf_render_page", "pdf_extract_text"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		res, err := d.run(ctx, tool, `{"path":"bomb.pdf","page":1}`)
 		if err == nil || err.Code != toolgroups.CodeTimeout && err.Code != toolgroups.CodeCancelled {
 			t.Errorf("%s: %+v, %s", tool, err, res.Text)
@@ -36,7 +36,7 @@ func TestLongDocumentStopsInTime(t *testing.T) {
 	d := newDesk(t, pdf.Config{})
 	d.put(t, "long.pdf", bomb(t, 3).bytes())
 	d.must(t, "pdf_info", `{"path":"long.pdf"}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // most of it for a busy machine to come to page 4
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // most of it for a busy machine to come to page 4
 	defer cancel()
 	res, err := d.run(ctx, "pdf_extract_text", `{"path":"long.pdf"}`)
 	if err != nil {
