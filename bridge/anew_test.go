@@ -14,6 +14,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
@@ -371,7 +372,7 @@ func TestACrashAtAnyStepOfAQuestionThatIsAskedAnewLosesNothing(t *testing.T) {
 // has not.
 func TestAFailedWriteAddsNothingTwice(t *testing.T) {
 	t.Parallel()
-	for fails := 1; fails <= 16; fails++ {
+	for fails := range platformtest.Steps(t, 1, 16) {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &musing{thinks: time.Second}

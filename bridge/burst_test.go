@@ -16,6 +16,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -542,7 +543,7 @@ func insist(ctx context.Context, b *bridge.Bridge, messages ...chats.Message) {
 // A write that puts things together reports an error and has happened, or has not.
 func TestAFailedWriteJoinsNothingTwice(t *testing.T) {
 	t.Parallel()
-	for fails := 1; fails <= 16; fails++ {
+	for fails := range platformtest.Steps(t, 1, 16) {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var now atomic.Pointer[bridge.Bridge]

@@ -8,6 +8,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 )
 
 // A crash at any step around a summary loses no message and none of what was said, and
@@ -19,7 +20,7 @@ func TestACrashAroundASummaryLosesNothing(t *testing.T) {
 		t.Fatalf("only %d steps: the test does not see the writes", steps)
 	}
 	// The summary is written after the fourth answer.
-	for dies := steps / 2; dies <= steps; dies++ {
+	for dies := range platformtest.Steps(t, steps/2, steps) {
 		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) { crashed(t, dies) })
 	}
 }

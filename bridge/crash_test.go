@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/storage"
 )
 
@@ -189,7 +190,7 @@ func diesAtEachStep(t *testing.T, least int, live func(*testing.T, *mortal)) {
 	if whole.steps < least {
 		t.Fatalf("only %d steps: the crash test does not see what is written and sent", whole.steps)
 	}
-	for dies := 1; dies <= whole.steps; dies++ {
+	for dies := range platformtest.Steps(t, 1, whole.steps) {
 		t.Run(fmt.Sprint("step ", dies), func(t *testing.T) {
 			live(t, &mortal{dies: dies, dead: make(chan struct{})})
 		})
@@ -214,7 +215,7 @@ func hangsAtEachStep(t *testing.T, least int, live func(*testing.T, *mortal)) {
 	if steps < least {
 		t.Fatalf("only %d steps: the test does not see what is written and sent", steps)
 	}
-	for hangs := 1; hangs <= steps; hangs++ {
+	for hangs := range platformtest.Steps(t, 1, steps) {
 		t.Run(fmt.Sprint("step ", hangs), func(t *testing.T) { bubble(t, hangs) })
 	}
 }
@@ -322,7 +323,7 @@ func noneTwiceUnmarked(t *testing.T, all []sent) {
 // runs twice.
 func TestAFailedWriteAsksNothingTwice(t *testing.T) {
 	t.Parallel()
-	for fails := 1; fails <= 16; fails++ {
+	for fails := range platformtest.Steps(t, 1, 16) {
 		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var effects sync.Map

@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -100,7 +101,7 @@ func TestWhatAPausedReplicaBeganHappensOnce(t *testing.T) {
 			if steps < p.least {
 				t.Fatalf("only %d writes: the test does not see what is done", steps)
 			}
-			for step := 1; step <= steps; step++ {
+			for step := range platformtest.Steps(t, 1, steps) {
 				t.Run(fmt.Sprint("write ", step), func(t *testing.T) { p.at(t, step) })
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
 )
@@ -370,7 +371,7 @@ func TestAPausedReplicaKeepsTheOrder(t *testing.T) {
 	if steps < 10 {
 		t.Fatalf("only %d steps: the test does not see what is written", steps)
 	}
-	for step := 1; step <= steps; step++ {
+	for step := range platformtest.Steps(t, 1, steps) {
 		t.Run(fmt.Sprint("step ", step), func(t *testing.T) { pausedAt(t, step) })
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/privacy"
 	"oneclaw/storage"
 )
@@ -197,35 +198,39 @@ func TestTheQuestionOfForgetNamesAllThatIsKept(t *testing.T) {
 // before it, with a restart behind that.
 func TestForgetOutlivesAFailedWriteAndARestart(t *testing.T) {
 	t.Parallel()
-	ended := false
-	for fails := 1; !ended; fails++ {
-		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, card := spoken(t, echo)
-				r.stop()
-				store, f := r.cfg.Store, &flaw{fails: fails}
-				r.cfg.Store = leakyStore{flakyStore{Store: store, flaw: f}}
-				r.start()
-				press := pressOn(card, "p", "1", card.button(t, "Forget me"))
-				for r.bridge.Accept(t.Context(), press) != nil {
-					pass(t, 1)
-				}
-				for f.count() < fails && f.moves(t) {
-				}
-				r.cfg.Store = store
-				r.restart()
-				r.platform.until(t, "the answer", func(all []sent) bool { return all[len(all)-1].text == gone })
-				pass(t, 300)
-				if found := placesOf(t, store, "secret"); len(found) > 0 {
-					t.Errorf("there are still secrets in %q", found)
-				}
-				if found := placesOf(t, store, "bob once more"); len(found) == 0 {
-					t.Error("what Bob said is gone")
-				}
-				ended = f.count() < fails
-			})
-		})
+	writes := forgetsAcross(t, 1000)
+	for fails := range platformtest.Steps(t, 1, writes) {
+		t.Run(fmt.Sprint("step ", fails), func(t *testing.T) { forgetsAcross(t, fails) })
 	}
+}
+
+func forgetsAcross(t *testing.T, fails int) (writes int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r, card := spoken(t, echo)
+		r.stop()
+		store, f := r.cfg.Store, &flaw{fails: fails}
+		r.cfg.Store = leakyStore{flakyStore{Store: store, flaw: f}}
+		r.start()
+		press := pressOn(card, "p", "1", card.button(t, "Forget me"))
+		for r.bridge.Accept(t.Context(), press) != nil {
+			pass(t, 1)
+		}
+		for f.count() < fails && f.moves(t) {
+		}
+		r.cfg.Store = store
+		r.restart()
+		r.platform.until(t, "the answer", func(all []sent) bool { return all[len(all)-1].text == gone })
+		pass(t, 300)
+		if found := placesOf(t, store, "secret"); len(found) > 0 {
+			t.Errorf("there are still secrets in %q", found)
+		}
+		if found := placesOf(t, store, "bob once more"); len(found) == 0 {
+			t.Error("what Bob said is gone")
+		}
+		writes = f.count()
+	})
+	return writes
 }
 
 // leakyStore lets removals fail, too.

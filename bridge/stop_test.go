@@ -15,6 +15,7 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/toolgroups"
 )
 
@@ -274,7 +275,7 @@ func TestAStopAtAnyStepOfATurnThatComesToWaitEndsIt(t *testing.T) {
 	if steps < 8 {
 		t.Fatalf("only %d steps: the test does not see what is written", steps)
 	}
-	for step := 3; step <= steps; step++ { // before them nothing is accepted that it could end
+	for step := range platformtest.Steps(t, 3, steps) { // before them nothing is accepted that it could end
 		t.Run(fmt.Sprint("step ", step), func(t *testing.T) { bubble(t, step) })
 	}
 }

@@ -334,11 +334,7 @@ func TestAReplicaPastItsTimeoutDoesNothingMore(t *testing.T) {
 				if steps < 12 {
 					t.Fatalf("only %d steps: the test does not see what is done", steps)
 				}
-				stride := 3
-				if platformtest.Nightly() {
-					stride = 1
-				}
-				for step := 1; step <= steps; step += stride {
+				for step := range platformtest.Steps(t, 1, steps) {
 					t.Run(fmt.Sprint("step ", step), func(t *testing.T) { overdue(t, step, tt.says, tt.acts, other) })
 				}
 			})

@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -189,7 +190,7 @@ func TestAWriteOfUnknownOutcomeChangesNothing(t *testing.T) {
 			if steps < 8 {
 				t.Fatalf("only %d steps: the test does not see what is written", steps)
 			}
-			for fails := 1; fails <= steps; fails++ {
+			for fails := range platformtest.Steps(t, 1, steps) {
 				t.Run(fmt.Sprint("step ", fails), func(t *testing.T) { bubble(t, fails) })
 			}
 		})

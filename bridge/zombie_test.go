@@ -14,6 +14,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
@@ -109,7 +110,7 @@ func TestZombie(t *testing.T) {
 			if whole.steps < 30 {
 				t.Fatalf("only %d steps: the test does not see what is written and sent", whole.steps)
 			}
-			for pauses := 1; pauses <= whole.steps; pauses++ {
+			for pauses := range platformtest.Steps(t, 1, whole.steps) {
 				t.Run(fmt.Sprint("step ", pauses), func(t *testing.T) {
 					takenOver(t, &zombie{pauses: pauses}, wakes)
 				})

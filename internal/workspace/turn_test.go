@@ -19,6 +19,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/platformtest"
 	"oneclaw/bridge/turn"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -233,7 +234,7 @@ func TestATurnIsTakenOverWithItsFiles(t *testing.T) {
 	if whole.steps < 30 {
 		t.Fatalf("only %d steps: the test does not see what is written", whole.steps)
 	}
-	for pauses := 1; pauses <= whole.steps; pauses++ {
+	for pauses := range platformtest.Steps(t, 1, whole.steps) {
 		t.Run(fmt.Sprint("step ", pauses), func(t *testing.T) { takenOver(t, &life{pauses: pauses}) })
 	}
 }
