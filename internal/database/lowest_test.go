@@ -2,6 +2,7 @@ package database
 
 import (
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +11,11 @@ import (
 
 	"oneclaw/storage"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they compute
+	os.Exit(m.Run())
+}
 
 // What was written before the first release is refused as it is, in a file, on a server, and as a
 // backup of either.

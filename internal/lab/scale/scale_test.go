@@ -101,7 +101,7 @@ func TestTheCountsAreThoseOfAServer(t *testing.T) {
 		return got
 	}
 	before, used := read(), serverTime(t, conn)
-	found, err := Simulation{Replicas: 3, Chats: 200, Messages: 300, Rate: 50, open: open}.simulate(t.Context())
+	found, err := Simulation{Replicas: 3, Chats: 50, Messages: 100, Rate: 50, open: open}.simulate(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
