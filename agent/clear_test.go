@@ -148,21 +148,32 @@ func TestResultsThatNeverLeave(t *testing.T) {
 }
 
 // The provider is asked to keep a conversation for an hour where its last pauses cost less so: with
-// those of twenty minutes, not with those of one minute or of two hours.
+// those of twenty minutes, not with those of one minute or of two hours, nor with one of twenty minutes after turns that
+// each added much.
 func TestPausesDecideHowLongAPromptIsKept(t *testing.T) {
-	for pause, want := range map[time.Duration]time.Duration{time.Minute: 0, 20 * time.Minute: time.Hour, 2 * time.Hour: 0} {
+	const short, middle, long = time.Minute, 20 * time.Minute, 2 * time.Hour
+	for _, tt := range []struct {
+		pauses []time.Duration
+		sizes  []int // of the prompts, in thousands of tokens
+		want   time.Duration
+	}{
+		{[]time.Duration{short, short, short}, []int{10, 11, 12, 13}, 0},
+		{[]time.Duration{middle, middle, middle}, []int{10, 11, 12, 13}, time.Hour},
+		{[]time.Duration{long, long, long}, []int{10, 11, 12, 13}, 0},
+		{[]time.Duration{short, short, short, short, middle}, []int{10, 60, 10, 60, 10, 10}, 0},
+	} {
 		now := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
 		var log []agent.Message
-		asked := time.Duration(-1)
+		asked, turns := time.Duration(-1), 0
 		m := lasting(func(_ context.Context, req agent.Request) (agent.Reply, error) {
 			asked = req.CacheFor
-			return agent.Reply{Text: "ok", Usage: agent.Usage{Input: 10_000 + 300*len(req.Messages)}}, nil
+			return agent.Reply{Text: "ok", Usage: agent.Usage{Input: 1000 * tt.sizes[turns]}}, nil
 		})
 		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 4 {
+		for turns = range tt.sizes {
 			log = append(log, agent.Message{Role: agent.RoleUser, Text: "hello", Time: now})
 			for m, err := range agent.New(agent.Config{Model: m, Now: func() time.Time { return now }}).Run(t.Context(), agent.Turn{
 				History: log, Set: toolgroups.NewSet(func() *toolgroups.Registry { return reg }, nil),
@@ -172,10 +183,12 @@ func TestPausesDecideHowLongAPromptIsKept(t *testing.T) {
 				}
 				log = append(log, throughLog(t, m))
 			}
-			now = now.Add(pause)
+			if turns < len(tt.pauses) {
+				now = now.Add(tt.pauses[turns])
+			}
 		}
-		if asked != want || log[len(log)-1].CacheFor != want {
-			t.Errorf("pauses of %v: asked for %v, recorded %v, want %v", pause, asked, log[len(log)-1].CacheFor, want)
+		if asked != tt.want || log[len(log)-1].CacheFor != tt.want {
+			t.Errorf("pauses of %v with prompts of %v: asked for %v, recorded %v, want %v", tt.pauses, tt.sizes, asked, log[len(log)-1].CacheFor, tt.want)
 		}
 	}
 }

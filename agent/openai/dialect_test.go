@@ -128,6 +128,11 @@ func TestSchemas(t *testing.T) {
 				`"parent":{"nullable":true,"properties":{"labels":{"items":` + label + `,"type":"array"},"parent":{"nullable":true,"type":"object"}},"required":["labels"],"type":"object"}},"required":["labels"],"type":"object"}},` +
 				`"required":["labels"],"type":"object"}},"type":"object"}`,
 		},
+		"gemini, what each of two schemas requires": {
+			openai.Config{Model: "gemini-3-pro"},
+			`{"type":"object","properties":{"a":{"allOf":[{"type":"object","properties":{"x":{"type":"string"}},"required":["x"]},{"properties":{"y":{"type":"string"}},"required":["y"]}]}}}`,
+			`{"properties":{"a":{"properties":{"x":{"type":"string"},"y":{"type":"string"}},"required":["y","x"],"type":"object"}},"type":"object"}`,
+		},
 		"gemini, a pair": {
 			openai.Config{Model: "gemini-3-pro"},
 			`{"type":"object","properties":{"p":{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"minItems":2},"big":{"type":"integer","maximum":725653563933458433}}}`,
