@@ -72,7 +72,6 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 			return "", false, err
 		}
 		if len(turn) > 0 {
-			noteAnnounced(j, turn...)
 			answer, done := readContinued(h, turn)
 			return answer, done, nil
 		}
