@@ -375,3 +375,37 @@ func TestStatsTellWhatHangsFromWhatIsUndecided(t *testing.T) {
 		q.Close(0)
 	})
 }
+
+// interrupted lets another process act before the first write.
+type interrupted struct {
+	storage.Store
+	once sync.Once
+	act  func()
+}
+
+func (s *interrupted) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	s.once.Do(s.act)
+	return s.Store.Put(ctx, key, value, rev)
+}
+
+// Of processes that raise the numbers at the same time, each gives new jobs higher ones than all before.
+func TestProcessesThatRaiseTheNumbersTogetherAgree(t *testing.T) {
+	t.Parallel()
+	const newest = 1_000_000
+	store := open(t)
+	other := queue.Store{Store: store, Base: new(atomic.Int64)}
+	one := queue.Store{Base: new(atomic.Int64), Store: &interrupted{Store: store, act: func() {
+		if err := other.RaiseNumbers(t.Context(), newest, 1); err != nil {
+			t.Error(err)
+		}
+	}}}
+	if err := one.RaiseNumbers(t.Context(), newest, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []queue.Store{one, other} {
+		j := &queue.Run{Rev: 10}
+		if s.AssignSeq(j); j.Seq <= newest {
+			t.Errorf("a new job has the number %d", j.Seq)
+		}
+	}
+}
