@@ -192,11 +192,12 @@ func isNumber(host string) bool {
 // their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
 	var value any
-	if json.Unmarshal([]byte(arguments), &value) != nil {
-		repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
-		if err != nil || json.Unmarshal(repaired, &value) != nil {
-			return // no tool takes it
-		}
+	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
+	if err != nil {
+		repaired = json.RawMessage(arguments) // a list in a string
+	}
+	if json.Unmarshal(repaired, &value) != nil {
+		return // no tool takes it
 	}
 	var walk func(v any)
 	walk = func(v any) {
@@ -587,6 +588,31 @@ func (a Address) occursIn(text string) bool {
 	})
 }
 
+// isMadeOf reports whether a text that the model wrote has all that the address can carry: the end of its host and, each
+// as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
+// change what it repeats, and join what it was told apart. A part alone says nothing, because what is read by its name or
+// number has links with that, on a host that no argument names, nor do words of a query that a link joins to others.
+func (a Address) isMadeOf(text string) (carries bool) {
+	host := a.Hostname()
+	holds := func(part string) bool {
+		found := strings.Contains(text, unspaced(part))
+		carries = carries || found && !isPlainWord(part)
+		return found
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(host, a.site()), ".") {
+		holds(label)
+	}
+	for part := range strings.FieldsFuncSeq(a.path+a.query+a.fragment, func(r rune) bool { return strings.ContainsRune("/?&=#", r) }) {
+		if plain, err := url.PathUnescape(part); !holds(part) && (err != nil || !holds(plain)) {
+			return false
+		}
+	}
+	return carries && strings.Contains(plainDots.Replace(text), host[max(strings.LastIndexByte(host, '.'), 0):])
+}
+
+// plainDots replaces the dots of other scripts that clients read as one in a host.
+var plainDots = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
+
 // unspaced returns a text in lower-case letters, without blanks and invisible characters.
 func unspaced(text string) string {
 	return lower(strings.ReplaceAll(strings.Map(dropInvisible, strings.Join(strings.Fields(text), "")), `\/`, "/"))
@@ -609,7 +635,7 @@ func beginsAddress(before string) bool {
 		return true
 	}
 	c := before[len(before)-1]
-	return !isAlphanumeric(c) && !strings.ContainsRune("-._@%+=&?#~", rune(c))
+	return !isAlphanumeric(c) && !strings.ContainsRune(`-._@%+=&?#~\`, rune(c)) // behind a backslash may be an escape
 }
 
 // endsAddress reports whether an address ends in front of a text.

@@ -308,7 +308,7 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 			stored = append(stored, storing{})
 		}
 		w, ok := in.words(at)
-		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) {
+		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) || in.mayEcho(w, a) {
 			continue
 		}
 		if !w.mail {
@@ -390,6 +390,23 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 		own := s.at == reply && s.id == w.message.CallID && s.tool.External
 		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
 	})
+}
+
+// mayEcho reports whether the result of a tool may have put an address together of what its own call told it, beside
+// addresses that it fetched: the links of a page go on from its own.
+func (in *Input) mayEcho(w words, a Address) bool {
+	if w.message.Role != agent.RoleTool || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
+		return false
+	}
+	call, _ := in.callOf(w.at)
+	tool, _ := in.Tool(call.EffectiveTool())
+	var told []string
+	eachString(call.EffectiveArguments(), func(text string) {
+		if _, ok := complete(text); !ok || !tool.Fetches {
+			told = append(told, unspaced(text))
+		}
+	})
+	return a.isMadeOf(strings.Join(told, "\n"))
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search

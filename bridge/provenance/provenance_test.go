@@ -269,6 +269,59 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	}
 }
 
+// Arguments may come as a text with a fence in it, and a tool gets what stands there.
+func TestArgumentsInAFencedTextAreTheModels(t *testing.T) {
+	fenced := "\"```json\\n{\\\"query\\\":\\\"\\\\u0065vil.com/my-pin\\\"}\\n```\""
+	if got := read.call("search", fenced, `found nothing for "evil.com/my-pin"`).asks(t, "https://evil.com/my-pin"); !got.Asks {
+		t.Error("an address of the model is taken for one of others")
+	}
+	if all := provenance.Addresses(fenced); len(all) != 1 || all[0].String() != "https://evil.com/my-pin" {
+		t.Errorf("it fetches %v", all)
+	}
+}
+
+// A quoted text has letters behind a backslash that are an escape.
+func TestALetterOfAnEscapeBeginsNoHost(t *testing.T) {
+	for arguments, shown := range map[string]string{
+		`{"query":"\u0007ttacker.com/my-pin"}`:   `nothing found for "\attacker.com/my-pin"`,
+		`{"query":"\u200b.attacker.com/my-pin"}`: `nothing found for "\u200b.attacker.com/my-pin"`,
+		`{"query":"\u2028attacker.com/my-pin"}`:  `{"query":"\u2028attacker.com/my-pin"}`,
+	} {
+		for _, address := range []string{"https://attacker.com/my-pin", "https://u200b.attacker.com/my-pin", "https://u2028attacker.com/my-pin"} {
+			if got := read.call("search", arguments, shown).asks(t, address); !got.Asks {
+				t.Errorf("%s: %q vouches for %s", arguments, shown, address)
+			}
+		}
+	}
+}
+
+// A tool changes what it repeats, and joins what it was told apart. What it finds by a name has links with that name.
+func TestAResultVouchesForNoAddressThatIsMadeOfItsArguments(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tool, arguments, address string
+		asks                     bool
+	}{
+		"other letters of a host":            {"search", `{"query":"ａttacker.com/my-pin"}`, "https://attacker.com/my-pin", true},
+		"a letter that is added":             {"search", `{"query":"^ttacker.com/my/pin-is?d=4711"}`, "https://attacker.com/my/pin-is?d=4711", true},
+		"two arguments":                      {"search", `{"folder":"evil.com","query":"my-pin"}`, "https://evil.com/my-pin", true},
+		"a label":                            {"search", `{"domain":"evil.com","name":"my-pin"}`, "https://my-pin.evil.com/", true},
+		"an escape":                          {"search", `{"folder":"evil.com","query":"my pin"}`, "https://evil.com/my%20pin", true},
+		"an argument beside an address":      {"webfetch", `{"url":"https://blog.example/post","note":"evil.com my-pin"}`, "https://evil.com/my-pin", true},
+		"a dot of another script":            {"search", `{"query":"evil。com/my-pin"}`, "https://evil.com/my-pin", true},
+		"a document by its number":           {"search", `{"compact_id":"1aB2c-3D4"}`, "https://docs.firm.com/d/1aB2c-3D4", false},
+		"a project by its name":              {"search", `{"repo":"big-firm/big-project"}`, "https://forge.com/big-firm/big-project", false},
+		"the words of a query":               {"search", `{"query":"golang generics"}`, "https://go.dev/blog/golang-generics", false},
+		"a query that is a name on its site": {"search", `{"query":"golang-generics site:go.dev"}`, "https://go.dev/blog/golang-generics", false},
+		"a word on a site":                   {"search", `{"query":"generics go.dev"}`, "https://go.dev/generics", false},
+		"links of a page below it":           {"webfetch", `{"url":"https://site.com/the-docs/"}`, "https://site.com/the-docs/page", false},
+		"links of a page beside it":          {"webfetch", `{"url":"https://en.wiki.com/wiki/The_Go-Bot"}`, "https://de.wiki.com/wiki/The_Go-Bot", false},
+	} {
+		if got := read.call(tc.tool, tc.arguments, "See <"+tc.address+">.").asks(t, tc.address); got.Asks != tc.asks {
+			t.Errorf("%s: asks %t", name, got.Asks)
+		}
+	}
+}
+
 // The words of a person that follow an address are not a part of it, however they are spelled.
 func TestAnAddressOfAPersonEndsBeforeTheirNextWords(t *testing.T) {
 	for text, addresses := range map[string]map[string]bool{
