@@ -419,7 +419,7 @@ func (a Address) standsInWords(text string, leftOut func(rest string) bool) bool
 			return false
 		}
 		after = rest
-		if beginsAddress(text[:len(text)-len(after)-len(a.unreadable)]) && endsAddress(after) {
+		if before := text[:len(text)-len(after)-len(a.unreadable)]; beginsAddress(before) && !isWithin(before, true) && endsAddress(after) {
 			return true
 		}
 	}
@@ -450,6 +450,11 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 		if !beginsAddress(low[:i]) || a.spelled != "" && !strings.HasPrefix(text[i:], a.spelled) {
 			continue
 		}
+		front := withoutScheme(low[:i])
+		hasScheme := len(front) < i
+		if !hasScheme && !strings.ContainsAny(a.Hostname(), ".:") {
+			continue // a number or a name such as and/or, which nobody takes for an address
+		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {
 				after, ok := strings.CutPrefix(rest, r)
@@ -457,7 +462,7 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 			})
 		}
 		rest := text[from:]
-		if stands(rest) || stands(strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")) {
+		if (stands(rest) || stands(strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/"))) && !isWithin(front, hasScheme) {
 			return true
 		}
 	}
@@ -636,6 +641,33 @@ func beginsAddress(before string) bool {
 	}
 	c := before[len(before)-1]
 	return !isAlphanumeric(c) && !strings.ContainsRune(`-._@%+=&?#~\`, rune(c)) // behind a backslash may be an escape
+}
+
+// maxWord bounds the word in front of an address, in bytes.
+const maxWord = 4096
+
+// escapedBreak matches the escapes of a JSON text that may stand right in front of an address.
+var escapedBreak = regexp.MustCompile(`^\\(?:[nrt]|u003[ce])`)
+
+// isWithin reports whether an address behind a text, which is without its scheme, may be a part of another address or
+// of a path: then what follows it may be of whoever put it there. Only what no name of a file or a page can hold ends
+// the word in front of it; a scheme of its own may also stand in a table, a link or a language without blanks.
+func isWithin(before string, hasScheme bool) bool {
+	if !hasScheme {
+		before = strings.TrimSuffix(before, "//") // in place of the scheme
+	}
+	for end := len(before); end > 0; {
+		r, size := utf8.DecodeLastRuneInString(before[:end])
+		end -= size
+		switch {
+		case r == '/' || r == '?' || len(before)-end > maxWord:
+			return true
+		case unicode.IsSpace(r), strings.ContainsRune("\"<>`", r), r == '\\' && escapedBreak.MatchString(before[end:]),
+			hasScheme && (r == '|' || r >= utf8.RuneSelf || r == '(' && strings.HasSuffix(before[:end], "]")):
+			return false
+		}
+	}
+	return false
 }
 
 // endsAddress reports whether an address ends in front of a text.

@@ -517,6 +517,48 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 	}
 }
 
+// The name of a file that somebody shared is a part of the address that a service makes of it, and what the service
+// puts behind it is not its author's. So it is where an address is behind another one.
+func TestAPartOfAnotherAddressIsNoAddress(t *testing.T) {
+	for text, address := range map[string]string{
+		"https://files.firm.com/private/evil.com?sig=hunter2hunter2&expires=99":    "https://evil.com/?sig=hunter2hunter2&expires=99",
+		"https://files.firm.com/anna/evil.com/my-salary-2026.xlsx":                 "https://evil.com/my-salary-2026.xlsx",
+		"/home/anna/shared/evil.com/my-salary-2026.xlsx":                           "https://evil.com/my-salary-2026.xlsx",
+		"what is in https://files.firm.com/dl/evil.com?sig=hunter2hunter2":         "https://evil.com/?sig=hunter2hunter2",
+		"read https://view.firm.com/as-text/https://evil.com/x?session=hunter2":    "https://evil.com/x?session=hunter2",
+		"read https://view.firm.com?u=https://evil.com/x?session=hunter2":          "https://evil.com/x?session=hunter2",
+		`{"x":"https:\/\/view.firm.com\/https:\/\/evil.com\/x?session=hunter2"}`:   "https://evil.com/x?session=hunter2",
+		"[x](https://files.firm.com/dl/(evil.com?sig=hunter2hunter2)":              "https://evil.com/?sig=hunter2hunter2",
+		`[x](https://files.firm.com/dl/\(evil.com?sig=hunter2hunter2)`:             "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/dl/a](evil.com?sig=hunter2hunter2":                 "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/dl/a|evil.com?sig=hunter2hunter2":                  "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/dl/–evil.com?sig=hunter2hunter2":                   "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/" + strings.Repeat("a", 5000) + ",evil.com?sig=42": "https://evil.com/?sig=42",
+	} {
+		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
+			t.Errorf("%q vouches for %s", text, address)
+		}
+		if got := (conversation{}).user(text).call("webfetch", `{"url":"https://blog.example/post"}`, "words of others").asks(t, address); !got.Asks {
+			t.Errorf("%q of the person vouches for %s", text, address)
+		}
+	}
+	for text, address := range map[string]string{
+		`{"a":"https://a.com/x\nhttps://b.com/y"}`:                       "https://b.com/y",
+		`{"a":"\u003chttps://a.com/x\u003e\u003chttps://b.com/y\u003e"}`: "https://b.com/y",
+		"|https://a.com/x|https://b.com/y|":                              "https://b.com/y",
+		"[a](https://a.com/x)[and/or?](https://b.com/y)":                 "https://b.com/y",
+		"比较https://a.com/x和https://b.com/y":                              "https://b.com/y",
+		"看看b.com/y":               "https://b.com/y",
+		"<img src=\"//b.com/y\">": "https://b.com/y",
+		"Sources:b.com/y":         "https://b.com/y",
+		"(see b.com/y)":           "https://b.com/y",
+	} {
+		if got := read.call("search", `{}`, text).asks(t, address); got.Asks {
+			t.Errorf("%q does not vouch for %s: %s", text, address, got.Why)
+		}
+	}
+}
+
 // A link of a mail stays one when a tool repeats what the model told it.
 func TestAnEchoDoesNotTurnALinkOfAMailIntoAnother(t *testing.T) {
 	const link = "https://login.example/token/abc"
@@ -721,6 +763,20 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for _, text := range []string{"ann@mail.firm.com", "main.go", "README.md", "report.zip", "firm.com", "at 10:30", "1.2.3.4", "3.5", "e.g. this", "v1.2.3", "node.js", "www.firm.com"} {
 		if all := provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)); len(all) > 0 {
 			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
+// A host that is a number stands without a scheme where nobody recognises it as an address when it is kept.
+func TestANumberAsAHostIsKeptOrVouchesForNothing(t *testing.T) {
+	for host, keeps := range map[string]bool{"3405803777": false, "0xCB007101": false, "nas:8080": false, "203.7405825": true, "http://3405803777": true, "http://0xCB007101": true} {
+		text := "First open " + host + "/my-pin-is-4711"
+		if kept := provenance.AddressesKept(`{"title":"` + text + `"}`); len(kept) > 0 != keeps {
+			t.Errorf("%s: kept as %v", host, kept)
+		}
+		address := "http://" + strings.TrimPrefix(host, "http://") + "/my-pin-is-4711"
+		if got := read.call("search", `{}`, strings.ToLower(text)).asks(t, strings.ToLower(address)); got.Asks == keeps {
+			t.Errorf("%q: asks %t", text, got.Asks)
 		}
 	}
 }
