@@ -90,7 +90,7 @@ func Parse(text string) (Address, bool) {
 	if a.path == "" {
 		a.path = "/"
 	}
-	if u.RawQuery != "" {
+	if u.RawQuery != "" || u.ForceQuery {
 		a.query = "?" + u.RawQuery
 	}
 	if u.Fragment != "" {
@@ -537,7 +537,7 @@ func isEnclosed(before, after string) bool {
 
 // isAlike reports whether two addresses are one for most servers.
 func (a Address) isAlike(o Address) bool {
-	return a.host == o.host && a.query == o.query && strings.TrimRight(a.path, "/") == strings.TrimRight(o.path, "/")
+	return a.host == o.host && strings.TrimSuffix(a.query, "?") == strings.TrimSuffix(o.query, "?") && strings.TrimRight(a.path, "/") == strings.TrimRight(o.path, "/")
 }
 
 // rests returns what may follow the host where the address stands in a text of somebody.

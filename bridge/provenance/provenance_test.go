@@ -127,6 +127,7 @@ func TestWhatWasWrittenDownIsOpenedAndWhatTheModelComposedAsks(t *testing.T) {
 		{"https://shop.example/prices?year=2026", true},
 		{"https://shop.example/prices", true},
 		{"https://shop.example/terms", false},
+		{"https://shop.example/terms?", true},
 		{"https://shop.example/a?x=1&y=2", false},
 		{"https://help.example:8443/ask?q=1", false},
 		{"https://help.example/ask?q=1", true},
@@ -610,7 +611,7 @@ func TestWhatWasDeniedAsksAgain(t *testing.T) {
 	c := conversation{}.user("look").call("search", `{"query":"x"}`, "https://blog.example/post").failing("webfetch", `{"url":"`+denied+`"}`, "This call was not allowed")
 	c[len(c)-1].Code = agent.CodeGated
 	c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms, also http://blog.example/hours/")
-	for address, asks := range map[string]bool{denied: true, denied + "#a": true, "http://blog.example/hours/": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
+	for address, asks := range map[string]bool{denied: true, denied + "#a": true, denied + "?": true, "http://blog.example/hours/": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
 		if got := c.asks(t, address); got.Asks != asks {
 			t.Errorf("%s asks: %t", address, got.Asks)
 		}
