@@ -6,6 +6,7 @@ package provenance
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -65,7 +66,8 @@ func (in *Input) words(at int) (w words, ok bool) {
 			return w, false
 		}
 		w.texts, w.others = []string{m.Text}, true
-		w.mail, w.computed = m.Origin == toolgroups.OriginMail, m.Status != agent.StatusOK || in.isComputed(m)
+		w.mail = m.Origin == toolgroups.OriginMail || in.isReceived(m, func(f toolgroups.File) bool { return strings.EqualFold(path.Ext(f.Path), ".eml") })
+		w.computed = m.Status != agent.StatusOK || in.isComputed(m)
 		for _, s := range m.Sources {
 			w.texts = append(w.texts, s.URL)
 		}
@@ -84,8 +86,13 @@ func (in *Input) isComputed(m *agent.Message) bool {
 	if m.Origin != toolgroups.OriginComputed && tool.Origin != toolgroups.OriginComputed {
 		return false
 	}
-	return m.Read == "" || !slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
-		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read })
+	return !in.isReceived(m, func(toolgroups.File) bool { return true })
+}
+
+// isReceived reports whether a result is of a file just as somebody sent it to this conversation, and such a one.
+func (in *Input) isReceived(m *agent.Message, such func(toolgroups.File) bool) bool {
+	return m.Read != "" && slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
+		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read && such(f) })
 	})
 }
 

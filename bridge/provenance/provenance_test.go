@@ -223,6 +223,17 @@ func TestLinksOfMailsAsk(t *testing.T) {
 	}
 }
 
+// A mail that was received as a file has links of a mail, whichever tool reads it.
+func TestLinksOfAMailThatWasReceivedAsAFileAsk(t *testing.T) {
+	const link = "https://login.example/confirm/abc"
+	for name, mail := range map[string]bool{"inbox/reset.eml": true, "inbox/RESET.EML": true, "inbox/reset.txt": false} {
+		c := read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Files: []toolgroups.File{{Path: name, Sum: "sum"}}})
+		if got := c.reads("sum", "Subject: Reset\r\n\r\n"+link).asks(t, link); got.Asks != mail || got.Mail != mail {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	const evil = "https://evil.example/?d=what-I-know"
 	for name, c := range map[string]conversation{
