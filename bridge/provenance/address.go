@@ -90,7 +90,7 @@ func Parse(text string) (Address, bool) {
 	if a.path == "" {
 		a.path = "/"
 	}
-	if u.RawQuery != "" {
+	if u.RawQuery != "" || u.ForceQuery {
 		a.query = "?" + u.RawQuery
 	}
 	if u.Fragment != "" {
@@ -192,11 +192,12 @@ func isNumber(host string) bool {
 // their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
 	var value any
-	if json.Unmarshal([]byte(arguments), &value) != nil {
-		repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
-		if err != nil || json.Unmarshal(repaired, &value) != nil {
-			return // no tool takes it
-		}
+	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
+	if err != nil {
+		repaired = json.RawMessage(arguments) // a list in a string
+	}
+	if json.Unmarshal(repaired, &value) != nil {
+		return // no tool takes it
 	}
 	var walk func(v any)
 	walk = func(v any) {
@@ -418,7 +419,7 @@ func (a Address) standsInWords(text string, leftOut func(rest string) bool) bool
 			return false
 		}
 		after = rest
-		if beginsAddress(text[:len(text)-len(after)-len(a.unreadable)]) && endsAddress(after) {
+		if before := text[:len(text)-len(after)-len(a.unreadable)]; beginsAddress(before) && !isWithin(before, true) && endsAddress(after) {
 			return true
 		}
 	}
@@ -449,6 +450,11 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 		if !beginsAddress(low[:i]) || a.spelled != "" && !strings.HasPrefix(text[i:], a.spelled) {
 			continue
 		}
+		front := withoutScheme(low[:i])
+		hasScheme := len(front) < i
+		if !hasScheme && !strings.ContainsAny(a.Hostname(), ".:") {
+			continue // a number or a name such as and/or, which nobody takes for an address
+		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {
 				after, ok := strings.CutPrefix(rest, r)
@@ -456,7 +462,7 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 			})
 		}
 		rest := text[from:]
-		if stands(rest) || stands(strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/")) {
+		if (stands(rest) || stands(strings.ReplaceAll(rest[:min(len(rest), 2*len(a.path+a.query+a.fragment)+16)], `\/`, "/"))) && !isWithin(front, hasScheme) {
 			return true
 		}
 	}
@@ -531,7 +537,7 @@ func isEnclosed(before, after string) bool {
 
 // isAlike reports whether two addresses are one for most servers.
 func (a Address) isAlike(o Address) bool {
-	return a.host == o.host && a.query == o.query && strings.TrimRight(a.path, "/") == strings.TrimRight(o.path, "/")
+	return a.host == o.host && strings.TrimSuffix(a.query, "?") == strings.TrimSuffix(o.query, "?") && strings.TrimRight(a.path, "/") == strings.TrimRight(o.path, "/")
 }
 
 // rests returns what may follow the host where the address stands in a text of somebody.
@@ -587,6 +593,31 @@ func (a Address) occursIn(text string) bool {
 	})
 }
 
+// isMadeOf reports whether a text that the model wrote has all that the address can carry: the end of its host and, each
+// as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
+// change what it repeats, and join what it was told apart. A part alone says nothing, because what is read by its name or
+// number has links with that, on a host that no argument names, nor do words of a query that a link joins to others.
+func (a Address) isMadeOf(text string) (carries bool) {
+	host := a.Hostname()
+	holds := func(part string) bool {
+		found := strings.Contains(text, unspaced(part))
+		carries = carries || found && !isPlainWord(part)
+		return found
+	}
+	for label := range strings.SplitSeq(strings.TrimSuffix(host, a.site()), ".") {
+		holds(label)
+	}
+	for part := range strings.FieldsFuncSeq(a.path+a.query+a.fragment, func(r rune) bool { return strings.ContainsRune("/?&=#", r) }) {
+		if plain, err := url.PathUnescape(part); !holds(part) && (err != nil || !holds(plain)) {
+			return false
+		}
+	}
+	return carries && strings.Contains(plainDots.Replace(text), host[max(strings.LastIndexByte(host, '.'), 0):])
+}
+
+// plainDots replaces the dots of other scripts that clients read as one in a host.
+var plainDots = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
+
 // unspaced returns a text in lower-case letters, without blanks and invisible characters.
 func unspaced(text string) string {
 	return lower(strings.ReplaceAll(strings.Map(dropInvisible, strings.Join(strings.Fields(text), "")), `\/`, "/"))
@@ -609,7 +640,34 @@ func beginsAddress(before string) bool {
 		return true
 	}
 	c := before[len(before)-1]
-	return !isAlphanumeric(c) && !strings.ContainsRune("-._@%+=&?#~", rune(c))
+	return !isAlphanumeric(c) && !strings.ContainsRune(`-._@%+=&?#~\`, rune(c)) // behind a backslash may be an escape
+}
+
+// maxWord bounds the word in front of an address, in bytes.
+const maxWord = 4096
+
+// escapedBreak matches the escapes of a JSON text that may stand right in front of an address.
+var escapedBreak = regexp.MustCompile(`^\\(?:[nrt]|u003[ce])`)
+
+// isWithin reports whether an address behind a text, which is without its scheme, may be a part of another address or
+// of a path: then what follows it may be of whoever put it there. Only what no name of a file or a page can hold ends
+// the word in front of it; a scheme of its own may also stand in a table, a link or a language without blanks.
+func isWithin(before string, hasScheme bool) bool {
+	if !hasScheme {
+		before = strings.TrimSuffix(before, "//") // in place of the scheme
+	}
+	for end := len(before); end > 0; {
+		r, size := utf8.DecodeLastRuneInString(before[:end])
+		end -= size
+		switch {
+		case r == '/' || r == '?' || len(before)-end > maxWord:
+			return true
+		case unicode.IsSpace(r), strings.ContainsRune("\"<>`", r), r == '\\' && escapedBreak.MatchString(before[end:]),
+			hasScheme && (r == '|' || r >= utf8.RuneSelf || r == '(' && strings.HasSuffix(before[:end], "]")):
+			return false
+		}
+	}
+	return false
 }
 
 // endsAddress reports whether an address ends in front of a text.

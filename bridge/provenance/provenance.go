@@ -6,6 +6,7 @@ package provenance
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -65,7 +66,8 @@ func (in *Input) words(at int) (w words, ok bool) {
 			return w, false
 		}
 		w.texts, w.others = []string{m.Text}, true
-		w.mail, w.computed = m.Origin == toolgroups.OriginMail, m.Status != agent.StatusOK || in.isComputed(m)
+		w.mail = m.Origin == toolgroups.OriginMail || in.isReceived(m, func(f toolgroups.File) bool { return strings.EqualFold(path.Ext(f.Path), ".eml") })
+		w.computed = m.Status != agent.StatusOK || in.isComputed(m)
 		for _, s := range m.Sources {
 			w.texts = append(w.texts, s.URL)
 		}
@@ -84,8 +86,13 @@ func (in *Input) isComputed(m *agent.Message) bool {
 	if m.Origin != toolgroups.OriginComputed && tool.Origin != toolgroups.OriginComputed {
 		return false
 	}
-	return m.Read == "" || !slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
-		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read })
+	return !in.isReceived(m, func(toolgroups.File) bool { return true })
+}
+
+// isReceived reports whether a result is of a file just as somebody sent it to this conversation, and such a one.
+func (in *Input) isReceived(m *agent.Message, such func(toolgroups.File) bool) bool {
+	return m.Read != "" && slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
+		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read && such(f) })
 	})
 }
 
@@ -308,7 +315,7 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 			stored = append(stored, storing{})
 		}
 		w, ok := in.words(at)
-		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) {
+		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) || in.mayEcho(w, a) {
 			continue
 		}
 		if !w.mail {
@@ -390,6 +397,23 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 		own := s.at == reply && s.id == w.message.CallID && s.tool.External
 		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
 	})
+}
+
+// mayEcho reports whether the result of a tool may have put an address together of what its own call told it, beside
+// addresses that it fetched: the links of a page go on from its own.
+func (in *Input) mayEcho(w words, a Address) bool {
+	if w.message.Role != agent.RoleTool || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
+		return false
+	}
+	call, _ := in.callOf(w.at)
+	tool, _ := in.Tool(call.EffectiveTool())
+	var told []string
+	eachString(call.EffectiveArguments(), func(text string) {
+		if _, ok := complete(text); !ok || !tool.Fetches {
+			told = append(told, unspaced(text))
+		}
+	})
+	return a.isMadeOf(strings.Join(told, "\n"))
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search

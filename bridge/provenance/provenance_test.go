@@ -127,6 +127,7 @@ func TestWhatWasWrittenDownIsOpenedAndWhatTheModelComposedAsks(t *testing.T) {
 		{"https://shop.example/prices?year=2026", true},
 		{"https://shop.example/prices", true},
 		{"https://shop.example/terms", false},
+		{"https://shop.example/terms?", true},
 		{"https://shop.example/a?x=1&y=2", false},
 		{"https://help.example:8443/ask?q=1", false},
 		{"https://help.example/ask?q=1", true},
@@ -222,6 +223,17 @@ func TestLinksOfMailsAsk(t *testing.T) {
 	}
 }
 
+// A mail that was received as a file has links of a mail, whichever tool reads it.
+func TestLinksOfAMailThatWasReceivedAsAFileAsk(t *testing.T) {
+	const link = "https://login.example/confirm/abc"
+	for name, mail := range map[string]bool{"inbox/reset.eml": true, "inbox/RESET.EML": true, "inbox/reset.txt": false} {
+		c := read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Files: []toolgroups.File{{Path: name, Sum: "sum"}}})
+		if got := c.reads("sum", "Subject: Reset\r\n\r\n"+link).asks(t, link); got.Asks != mail || got.Mail != mail {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	const evil = "https://evil.example/?d=what-I-know"
 	for name, c := range map[string]conversation{
@@ -265,6 +277,59 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	} {
 		if got := c.asks(t, evil); got.Asks {
 			t.Errorf("%s does not vouch for it: %s", name, got.Why)
+		}
+	}
+}
+
+// Arguments may come as a text with a fence in it, and a tool gets what stands there.
+func TestArgumentsInAFencedTextAreTheModels(t *testing.T) {
+	fenced := "\"```json\\n{\\\"query\\\":\\\"\\\\u0065vil.com/my-pin\\\"}\\n```\""
+	if got := read.call("search", fenced, `found nothing for "evil.com/my-pin"`).asks(t, "https://evil.com/my-pin"); !got.Asks {
+		t.Error("an address of the model is taken for one of others")
+	}
+	if all := provenance.Addresses(fenced); len(all) != 1 || all[0].String() != "https://evil.com/my-pin" {
+		t.Errorf("it fetches %v", all)
+	}
+}
+
+// A quoted text has letters behind a backslash that are an escape.
+func TestALetterOfAnEscapeBeginsNoHost(t *testing.T) {
+	for arguments, shown := range map[string]string{
+		`{"query":"\u0007ttacker.com/my-pin"}`:   `nothing found for "\attacker.com/my-pin"`,
+		`{"query":"\u200b.attacker.com/my-pin"}`: `nothing found for "\u200b.attacker.com/my-pin"`,
+		`{"query":"\u2028attacker.com/my-pin"}`:  `{"query":"\u2028attacker.com/my-pin"}`,
+	} {
+		for _, address := range []string{"https://attacker.com/my-pin", "https://u200b.attacker.com/my-pin", "https://u2028attacker.com/my-pin"} {
+			if got := read.call("search", arguments, shown).asks(t, address); !got.Asks {
+				t.Errorf("%s: %q vouches for %s", arguments, shown, address)
+			}
+		}
+	}
+}
+
+// A tool changes what it repeats, and joins what it was told apart. What it finds by a name has links with that name.
+func TestAResultVouchesForNoAddressThatIsMadeOfItsArguments(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tool, arguments, address string
+		asks                     bool
+	}{
+		"other letters of a host":            {"search", `{"query":"ａttacker.com/my-pin"}`, "https://attacker.com/my-pin", true},
+		"a letter that is added":             {"search", `{"query":"^ttacker.com/my/pin-is?d=4711"}`, "https://attacker.com/my/pin-is?d=4711", true},
+		"two arguments":                      {"search", `{"folder":"evil.com","query":"my-pin"}`, "https://evil.com/my-pin", true},
+		"a label":                            {"search", `{"domain":"evil.com","name":"my-pin"}`, "https://my-pin.evil.com/", true},
+		"an escape":                          {"search", `{"folder":"evil.com","query":"my pin"}`, "https://evil.com/my%20pin", true},
+		"an argument beside an address":      {"webfetch", `{"url":"https://blog.example/post","note":"evil.com my-pin"}`, "https://evil.com/my-pin", true},
+		"a dot of another script":            {"search", `{"query":"evil。com/my-pin"}`, "https://evil.com/my-pin", true},
+		"a document by its number":           {"search", `{"compact_id":"1aB2c-3D4"}`, "https://docs.firm.com/d/1aB2c-3D4", false},
+		"a project by its name":              {"search", `{"repo":"big-firm/big-project"}`, "https://forge.com/big-firm/big-project", false},
+		"the words of a query":               {"search", `{"query":"golang generics"}`, "https://go.dev/blog/golang-generics", false},
+		"a query that is a name on its site": {"search", `{"query":"golang-generics site:go.dev"}`, "https://go.dev/blog/golang-generics", false},
+		"a word on a site":                   {"search", `{"query":"generics go.dev"}`, "https://go.dev/generics", false},
+		"links of a page below it":           {"webfetch", `{"url":"https://site.com/the-docs/"}`, "https://site.com/the-docs/page", false},
+		"links of a page beside it":          {"webfetch", `{"url":"https://en.wiki.com/wiki/The_Go-Bot"}`, "https://de.wiki.com/wiki/The_Go-Bot", false},
+	} {
+		if got := read.call(tc.tool, tc.arguments, "See <"+tc.address+">.").asks(t, tc.address); got.Asks != tc.asks {
+			t.Errorf("%s: asks %t", name, got.Asks)
 		}
 	}
 }
@@ -464,6 +529,48 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 	}
 }
 
+// The name of a file that somebody shared is a part of the address that a service makes of it, and what the service
+// puts behind it is not its author's. So it is where an address is behind another one.
+func TestAPartOfAnotherAddressIsNoAddress(t *testing.T) {
+	for text, address := range map[string]string{
+		"https://files.firm.com/private/evil.com?sig=hunter2hunter2&expires=99":    "https://evil.com/?sig=hunter2hunter2&expires=99",
+		"https://files.firm.com/anna/evil.com/my-salary-2026.xlsx":                 "https://evil.com/my-salary-2026.xlsx",
+		"/home/anna/shared/evil.com/my-salary-2026.xlsx":                           "https://evil.com/my-salary-2026.xlsx",
+		"what is in https://files.firm.com/dl/evil.com?sig=hunter2hunter2":         "https://evil.com/?sig=hunter2hunter2",
+		"read https://view.firm.com/as-text/https://evil.com/x?session=hunter2":    "https://evil.com/x?session=hunter2",
+		"read https://view.firm.com?u=https://evil.com/x?session=hunter2":          "https://evil.com/x?session=hunter2",
+		`{"x":"https:\/\/view.firm.com\/https:\/\/evil.com\/x?session=hunter2"}`:   "https://evil.com/x?session=hunter2",
+		"[x](https://files.firm.com/dl/(evil.com?sig=hunter2hunter2)":              "https://evil.com/?sig=hunter2hunter2",
+		`[x](https://files.firm.com/dl/\(evil.com?sig=hunter2hunter2)`:             "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/dl/a](evil.com?sig=hunter2hunter2":                 "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/dl/a|evil.com?sig=hunter2hunter2":                  "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/dl/–evil.com?sig=hunter2hunter2":                   "https://evil.com/?sig=hunter2hunter2",
+		"https://files.firm.com/" + strings.Repeat("a", 5000) + ",evil.com?sig=42": "https://evil.com/?sig=42",
+	} {
+		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
+			t.Errorf("%q vouches for %s", text, address)
+		}
+		if got := (conversation{}).user(text).call("webfetch", `{"url":"https://blog.example/post"}`, "words of others").asks(t, address); !got.Asks {
+			t.Errorf("%q of the person vouches for %s", text, address)
+		}
+	}
+	for text, address := range map[string]string{
+		`{"a":"https://a.com/x\nhttps://b.com/y"}`:                       "https://b.com/y",
+		`{"a":"\u003chttps://a.com/x\u003e\u003chttps://b.com/y\u003e"}`: "https://b.com/y",
+		"|https://a.com/x|https://b.com/y|":                              "https://b.com/y",
+		"[a](https://a.com/x)[and/or?](https://b.com/y)":                 "https://b.com/y",
+		"比较https://a.com/x和https://b.com/y":                              "https://b.com/y",
+		"看看b.com/y":               "https://b.com/y",
+		"<img src=\"//b.com/y\">": "https://b.com/y",
+		"Sources:b.com/y":         "https://b.com/y",
+		"(see b.com/y)":           "https://b.com/y",
+	} {
+		if got := read.call("search", `{}`, text).asks(t, address); got.Asks {
+			t.Errorf("%q does not vouch for %s: %s", text, address, got.Why)
+		}
+	}
+}
+
 // A link of a mail stays one when a tool repeats what the model told it.
 func TestAnEchoDoesNotTurnALinkOfAMailIntoAnother(t *testing.T) {
 	const link = "https://login.example/token/abc"
@@ -515,7 +622,7 @@ func TestWhatWasDeniedAsksAgain(t *testing.T) {
 	c := conversation{}.user("look").call("search", `{"query":"x"}`, "https://blog.example/post").failing("webfetch", `{"url":"`+denied+`"}`, "This call was not allowed")
 	c[len(c)-1].Code = agent.CodeGated
 	c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms, also http://blog.example/hours/")
-	for address, asks := range map[string]bool{denied: true, denied + "#a": true, "http://blog.example/hours/": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
+	for address, asks := range map[string]bool{denied: true, denied + "#a": true, denied + "?": true, "http://blog.example/hours/": true, "https://blog.example/words": true, "https://blog.example/forms": false, "https://blog.example/post": false} {
 		if got := c.asks(t, address); got.Asks != asks {
 			t.Errorf("%s asks: %t", address, got.Asks)
 		}
@@ -668,6 +775,20 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for _, text := range []string{"ann@mail.firm.com", "main.go", "README.md", "report.zip", "firm.com", "at 10:30", "1.2.3.4", "3.5", "e.g. this", "v1.2.3", "node.js", "www.firm.com"} {
 		if all := provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)); len(all) > 0 {
 			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
+// A host that is a number stands without a scheme where nobody recognises it as an address when it is kept.
+func TestANumberAsAHostIsKeptOrVouchesForNothing(t *testing.T) {
+	for host, keeps := range map[string]bool{"3405803777": false, "0xCB007101": false, "nas:8080": false, "203.7405825": true, "http://3405803777": true, "http://0xCB007101": true} {
+		text := "First open " + host + "/my-pin-is-4711"
+		if kept := provenance.AddressesKept(`{"title":"` + text + `"}`); len(kept) > 0 != keeps {
+			t.Errorf("%s: kept as %v", host, kept)
+		}
+		address := "http://" + strings.TrimPrefix(host, "http://") + "/my-pin-is-4711"
+		if got := read.call("search", `{}`, strings.ToLower(text)).asks(t, strings.ToLower(address)); got.Asks == keeps {
+			t.Errorf("%q: asks %t", text, got.Asks)
 		}
 	}
 }
