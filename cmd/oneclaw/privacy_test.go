@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -234,5 +235,35 @@ func (s *botChat) lacks(dir, text string) {
 	})
 	if err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// A slash command works in the direct messages of two people as well, where the bot is not. What one of them says there
+// reaches no conversation, and so not the other.
+func TestTwoPeopleWhoWriteToEachOtherShareNoConversation(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		t.Errorf("the model is asked: %+v", req.Messages[len(req.Messages)-1])
+		return openai.Reply{Text: "Hm."}, nil
+	}))
+	server, _, people := w.withSlack(t, "ann", "bob")
+	install(t, server)
+	chat, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people, WithoutBot: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, w.env, "run")
+	for n, text := range []string{"the PIN of my bank is 4711", "what did we talk about?", "whoami"} {
+		who := people[n%2]
+		if _, err := server.Command(chat, who, "/oneclaw", text); err != nil {
+			t.Fatal(err)
+		}
+		waitSlack(t, server, "an answer", func(s slack.State) bool { return len(s.Answers(chat)) > n })
+		server.View(func(s slack.State) {
+			got := s.Answers(chat)[n]
+			if refused := strings.Contains(got.Text, "I am not in this conversation"); got.Ephemeral != who || refused != (text != "whoami") {
+				t.Errorf("%q is answered to %q with %q", text, got.Ephemeral, got.Text)
+			}
+		})
 	}
 }
