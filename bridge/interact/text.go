@@ -102,7 +102,11 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		}
 		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
 		if tool.Personal && !r.Direct {
-			text.WriteString("It uses your account, and all who are here can read what I answer with it.\n\n")
+			told := "What it returns stays in this conversation, so everybody here can ask me for all of it."
+			if turn.TaskOf(j) != nil {
+				told = "All who are here can read what I answer with it."
+			}
+			text.WriteString("It uses your account. " + told + "\n\n")
 		}
 	}
 	shown := arguments
