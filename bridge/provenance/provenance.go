@@ -84,9 +84,19 @@ func (in *Input) isComputed(m *agent.Message) bool {
 	if m.Origin != toolgroups.OriginComputed && tool.Origin != toolgroups.OriginComputed {
 		return false
 	}
-	return m.Read == "" || !slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
-		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read })
-	})
+	return m.Read == "" || !slices.Contains(in.Received(), m.Read)
+}
+
+// Received returns the SHA-256 in hex of the files that people have sent to this conversation.
+func (in *Input) Received() (sums []string) {
+	for _, m := range in.Messages {
+		for _, f := range m.Files {
+			if m.Role == agent.RoleUser && f.Sum != "" {
+				sums = append(sums, f.Sum)
+			}
+		}
+	}
+	return sums
 }
 
 // HoldsOthers reports whether anything in the input holds words of others, or was said after such words, and
