@@ -303,7 +303,7 @@ func TestWhatWasReadInAPersonsAccountIsNotToldToOthersOfTheGroup(t *testing.T) {
 		}
 		say(ann, "is there a mail of Bob Builder? Say yes or no")
 		card := w.shownTo(bot, group, "May I run")
-		if !strings.Contains(card.Text, "stays in this conversation, so everybody here can ask me for all of it") || !strings.Contains(card.Text, "Only Ann can allow it") {
+		if !strings.Contains(card.Text, "stays in this conversation, so everybody here can ask me for all of it") || !strings.Contains(card.Text, "Only “Ann” can allow it") {
 			t.Errorf("asked with %s", card.Text)
 		}
 		if _, err := w.telegram.Press(group, card.ID, ann, button(t, card, choice)); err != nil {
