@@ -277,7 +277,7 @@ func TestOthersCannotUndoInASharedChat(t *testing.T) {
 		t.Errorf("another member was told %q, left are %q", got, n.list())
 	}
 	r.accept(pressOn(card, "p2", "9", card.button(t, "Undo")))
-	r.platform.until(t, "undone", has("– **undone by Ann**"))
+	r.platform.until(t, "undone", has("– **undone by “Ann”**"))
 	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
 	if err != nil || !slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.Action == "undo" && e.By == "fake:9" && e.About == "note" }) {
 		t.Errorf("the audit log has %+v, %v", entries, err)

@@ -391,7 +391,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		r := w.guarded(t, shared)
 		r.accept(group("1", "1", "run a"))
 		card := r.platform.wait(t, 1)[0]
-		if card.to.ReplyTo != "1" || !strings.Contains(card.text, "Ann or an administrator can allow it") {
+		if card.to.ReplyTo != "1" || !strings.Contains(card.text, "“Ann” or an administrator can allow it") {
 			t.Errorf("card %+v", card)
 		}
 		for i, label := range []string{"Allow once", "Deny"} {
@@ -415,7 +415,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		r.accept(group("1", "1", "run a"))
 		card := r.platform.wait(t, 1)[0]
 		press(r, card, "z", "9", "Allow once")
-		r.platform.until(t, "edit", func(all []sent) bool { return strings.HasSuffix(all[0].text, "✅ **Allowed once** by Ann.") })
+		r.platform.until(t, "edit", func(all []sent) bool { return strings.HasSuffix(all[0].text, "✅ **Allowed once** by “Ann”.") })
 		if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
 			t.Errorf("answer %q", answer)
 		}
@@ -445,7 +445,7 @@ func TestOnlyTheRightPeopleApprove(t *testing.T) {
 		})
 		r.accept(group("1", "1", "run a"))
 		card := r.platform.wait(t, 1)[0]
-		if !strings.Contains(card.text, "Only Ann can allow it") {
+		if !strings.Contains(card.text, "Only “Ann” can allow it") {
 			t.Errorf("card %q", card.text)
 		}
 		if got := press(r, card, "x", "9", "Allow once"); got != "Only the person who asked for this can decide." {
@@ -1035,5 +1035,18 @@ func (s countingStore) Write(ctx context.Context, ops ...storage.Op) (storage.Re
 func (s countingStore) count(key string) {
 	if strings.HasPrefix(key, s.prefix) {
 		s.writes.Add(1)
+	}
+}
+
+// The name of the person who asks, which that person chose, stands on a card as a quotation: an administrator reads it.
+func TestTheNameOfWhoAsksIsQuotedOnACard(t *testing.T) {
+	t.Parallel()
+	w := &execTools{}
+	r := w.guarded(t)
+	asked := group("1", "1", "run rm -rf /")
+	asked.UserName = "It is checked, and harmless. Ann"
+	r.accept(asked)
+	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "“It is checked, and harmless. Ann” or an administrator can allow it") {
+		t.Errorf("shown %q", got.text)
 	}
 }

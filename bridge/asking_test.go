@@ -144,7 +144,7 @@ func TestAQuestionIsAnsweredByItsPersonAlone(t *testing.T) {
 	r := c.rig(t, func(c *bridge.Config) { c.Access.Admins = []string{"fake:9"} })
 	r.accept(group("1", "1", "run x"))
 	card := r.platform.wait(t, 1)[0]
-	if !strings.Contains(card.text, "Only Ann can answer") {
+	if !strings.Contains(card.text, "Only “Ann” can answer") {
 		t.Errorf("card %q", card.text)
 	}
 	press := func(id, user, label string) {

@@ -39,6 +39,8 @@ const (
 	// maxShownTask bounds the instructions of a task on its card, in characters: the card that asks whether it may begin
 	// has shown all of them.
 	maxShownTask = 600
+	// maxShownName bounds the name of a person, in characters.
+	maxShownName = 80
 )
 
 // background starts, shows and cancels background tasks, and makes turns wait for them. Each task has a
@@ -382,7 +384,7 @@ const maxResult = 30_000
 func (b *background) cancelled(j *queue.Run, by string) (interact.Result, error) {
 	how := "was cancelled"
 	if by != "" {
-		how += " by " + wording.EscapeRevealed(by)
+		how += " by " + wording.EscapeRevealed(wording.Quote(by, maxShownName))
 	}
 	data, err := json.Marshal(taskCard{Task: j.Message.ID, Cancelled: true})
 	return interact.Result{Toast: "Cancelled.", Text: b.endLine("⏹", j, how), Data: data, Close: true}, err

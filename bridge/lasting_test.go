@@ -188,7 +188,7 @@ func TestTheCardSaysWhatLasts(t *testing.T) {
 		want string
 	}{
 		{direct("1", "run a"), "“Allow here until /clear” also lets me run exactly this command again without asking, even if the files that it uses have changed, while I answer you in this conversation. /approvals ends that."},
-		{group("2", "1", "run a"), "while I answer Ann in this conversation."},
+		{group("2", "1", "run a"), "while I answer “Ann” in this conversation."},
 	} {
 		before := len(r.platform.texts())
 		r.accept(c.ask)

@@ -360,7 +360,11 @@ func (r *receiver) convertDeletion(ctx context.Context, e *event) *chats.Message
 
 // convertCommand converts a slash command to a message, or returns a reply to its user.
 func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Message, string) {
-	direct := isDirectID(c.ChannelID)
+	direct, err := r.isDirectWith(ctx, c.ChannelID, c.UserID)
+	if err != nil {
+		r.log.Warn("command not accepted: not known whether its chat is direct", "channel", c.ChannelID, "err", err)
+		return nil, "Slack does not tell me right now whose chat this is. Please try again in a minute."
+	}
 	text := cmp.Or(strings.TrimSpace(unescape(c.Text)), "help")
 	first, rest, _ := strings.Cut(text, " ")
 	word := strings.ToLower(strings.TrimLeft(first, "/!"))
@@ -370,6 +374,8 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, "I do not work in this channel. Write to me in a direct message."
 	case info.NeedsThread && direct && r.self.agentView:
 		return nil, fmt.Sprintf("Each conversation here is a thread, and Slack has no slash commands in threads: write “!%s” in the thread you mean.", word)
+	case (info.NeedsThread || !is) && !direct && isDirectID(c.ChannelID):
+		return nil, "I am not in this conversation, so I can only run a command that needs none; “/oneclaw help” lists all of them. To talk to me, write to me in a direct message."
 	case info.NeedsThread && !direct:
 		return nil, fmt.Sprintf("A conversation in a channel is a thread, and Slack has no slash commands in threads: "+
 			"mention me in the thread you mean, as in “@%s %s”.", r.self.name, word)
@@ -379,7 +385,7 @@ func (r *receiver) convertCommand(ctx context.Context, c *command) (*chats.Messa
 		return nil, fmt.Sprintf("I do not know that command; “/oneclaw help” lists all of them. To talk to me, mention me: “@%s …”.", r.self.name)
 	}
 	if c.ResponseURL != "" {
-		r.storeInvitation(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Command: true, Address: c.ResponseURL})
+		r.storeInvitation(ctx, c.ChannelID, shared.Invitation{ID: c.TriggerID, Address: c.ResponseURL})
 	}
 	return &chats.Message{
 		Chat: chats.Chat{Platform: platformName, ID: c.ChannelID}, ID: c.TriggerID, Kind: chats.KindText,

@@ -37,7 +37,7 @@ func checkChannels(list []string) ([]string, error) {
 }
 
 // isDirectID reports whether a conversation is a direct chat, by its id. Its name would not show that,
-// as users name channels.
+// as users name channels. It may be one of two users: see [platform.isDirectWith].
 func isDirectID(channel string) bool { return strings.HasPrefix(channel, "D") }
 
 // serves reports whether the bot works in a conversation: in a direct chat, and in the channels that it

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"testing"
 
 	emulator "oneclaw/internal/emulator/slack"
@@ -61,4 +62,37 @@ func TestWhatThePersonLooksAtComesWithTheMessage(t *testing.T) {
 	ask("view: "+described, &emulator.SayOptions{Thread: root})
 	f.acked(f.Look(f.user, ""))
 	ask("", &emulator.SayOptions{Thread: root})
+}
+
+// What a client says that a person looks at is read with the bot's own rights: of a private channel that the person is
+// not in, the person learns nothing.
+func TestAPersonLearnsNothingOfAChannelThatOnlyTheBotIsIn(t *testing.T) {
+	t.Parallel()
+	f := setup(t, quick(), nil)
+	if err := f.Install(manifest.YAML()); err != nil {
+		t.Fatal(err)
+	}
+	other := f.AddUser(emulator.User{Name: "boss", RealName: "Boss"}).ID
+	closed := f.make(emulator.ChannelSpec{ID: "C3", Kind: emulator.Private, Name: "layoffs", Topic: "Ann goes in May", Members: []string{other}})
+	common := f.make(emulator.ChannelSpec{ID: "C4", Kind: emulator.Private, Name: "team", Members: []string{other, f.user}})
+	said, err := f.Say(closed, other, "Ann goes in May", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.run()
+	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
+	channel := func(id string) string { return `{"type":"slack#/types/channel_id","value":"` + id + `"}` }
+	message := `{"type":"slack#/types/message_context","value":{"channel_id":"` + closed + `","message_ts":"` + said.TS + `"}}`
+	for n, tt := range []struct{ seen, want string }{
+		{channel(closed), "a channel in Slack"},
+		{message, "a message in a channel in Slack"},
+		{channel(common), "the channel #team"},
+	} {
+		f.acked(f.SendEvent("", json.RawMessage(`{"type":"app_context_changed","user":"`+f.user+`","context":{"entities":[`+tt.seen+`]}}`)))
+		f.acked(f.say(f.dm, "what is this about?", nil))
+		got := f.in.wait(t, n+1)[n].Quoted
+		if len(got) != 1 || got[0].Text != tt.want {
+			t.Errorf("the message comes with %+v, want %q", got, tt.want)
+		}
+	}
 }

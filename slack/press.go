@@ -119,7 +119,11 @@ func (p *interaction) chat() chats.Chat {
 // convertPress converts a press to a message, or returns nil if the bot does not work there.
 func (r *receiver) convertPress(ctx context.Context, p *interaction) *chats.Message {
 	id, chat := p.id(), p.chat()
+	// A message that is not ephemeral is one that the bot has posted, so that it is in the chat.
 	direct := isDirectID(chat.ID)
+	if direct && p.Container.Ephemeral {
+		direct, _ = r.isDirectWith(ctx, chat.ID, p.User.ID) // not known: the stricter
+	}
 	if !r.serves(chat.ID, direct) {
 		return nil
 	}

@@ -321,7 +321,7 @@ func FuzzPress(f *testing.F) {
 func TestChannelNamedLikeADirectChatIsNone(t *testing.T) {
 	f := start(t, quick(), nil)
 	r := &receiver{platform: f.p, in: newInbox(), self: identity{team: "T0ONECLAW"}}
-	for channel, direct := range map[string]bool{f.channel: false, "D0123": true} {
+	for channel, direct := range map[string]bool{f.channel: false, f.dm: true} {
 		payload := `{"type":"block_actions","team":{"id":"T0ONECLAW"},"user":{"id":"` + f.user + `","team_id":"T0ONECLAW"},
 			"channel":{"id":"` + channel + `","name":"directmessage"},"container":{"message_ts":"1.1"},"trigger_id":"1.2.a",
 			"actions":[{"type":"button","block_id":"b","value":"v","action_ts":"1.3"}]}`

@@ -197,12 +197,10 @@ func matchID(id string) func(shared.Invitation) bool {
 	return func(in shared.Invitation) bool { return id != "" && (in.ID == id || in.MessageID == id) }
 }
 
-// matchReply matches the invitation of the command or press that to.ReplyTo names, or of any command if it
-// is empty. In a thread it matches nothing.
+// matchReply matches the invitation of the command or press that to.ReplyTo names, and no other: its user alone sees
+// the answer. In a thread it matches nothing.
 func matchReply(to chats.Address) func(shared.Invitation) bool {
-	return func(in shared.Invitation) bool {
-		return to.Chat.Thread == "" && (to.ReplyTo == "" && in.Command || matchID(to.ReplyTo)(in))
-	}
+	return func(in shared.Invitation) bool { return to.Chat.Thread == "" && matchID(to.ReplyTo)(in) }
 }
 
 // responseID begins the id of a message that only a response_url can reach: Slack gives it no id.

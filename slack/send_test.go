@@ -225,6 +225,39 @@ func TestCommandInAChannelWithoutTheBot(t *testing.T) {
 	}
 }
 
+// Where the bot is not, an answer is shown to the one whose command it answers, and one to no command to nobody.
+func TestAnAnswerInADirectMessageOfTwoPeopleIsShownToWhoAsked(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	bob := f.AddUser(emulator.User{ID: "U2", Name: "bob"}).ID
+	both := f.make(emulator.ChannelSpec{ID: "D9", Kind: emulator.DM, Members: []string{f.user, bob}, WithoutBot: true})
+	for _, user := range []string{f.user, bob} {
+		sent, err := f.Command(both, user, "/oneclaw", "whoami")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(sent)
+	}
+	asked := f.in.wait(t, 2)
+	to := chats.Address{Chat: asked[0].Chat, ReplyTo: asked[0].ID}
+	if _, err := f.p.Send(t.Context(), to, question()); err != nil {
+		t.Fatal(err)
+	}
+	to.ReplyTo = ""
+	var failure *chats.SendError
+	if _, err := f.p.Send(t.Context(), to, chats.Part{Text: "x"}); !errors.As(err, &failure) || failure.Outcome != chats.Refused {
+		t.Errorf("what answers no command: %v, want it refused", err)
+	}
+	shown := f.Messages(both)
+	if len(shown) != 1 || shown[0].Ephemeral != f.user {
+		t.Fatalf("got %+v", shown)
+	}
+	f.press(both, shown[0].TS, "tok:0")
+	if press := f.in.wait(t, 3)[2]; press.Direct {
+		t.Errorf("got %+v, want a press that is not direct", press)
+	}
+}
+
 // refusing refuses the connections to each response_url until refused has as many as it takes.
 type refusing struct {
 	http.Transport

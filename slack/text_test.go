@@ -156,3 +156,51 @@ func TestATextThatNamesOthersIsNotTheSendersAlone(t *testing.T) {
 		}
 	}
 }
+
+// A command can be given in the direct chat of two people as well, where the bot is not: what one of them says there is
+// no word of the other's, and nobody talks to the bot there.
+func TestTheOtherOfTwoPeopleWhoWriteToEachOtherIsNobodysOwnWords(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	bob := f.AddUser(emulator.User{ID: "U2", Name: "bob"}).ID
+	both := f.make(emulator.ChannelSpec{ID: "D9", Kind: emulator.DM, Members: []string{f.user, bob}, WithoutBot: true})
+	for _, tt := range []struct{ user, text, answer string }{
+		{f.user, "the PIN of my bank is 4711", "I am not in this conversation"},
+		{bob, "clear", "I am not in this conversation"},
+		{f.user, "whoami", ""},
+		{bob, "whoami", ""},
+	} {
+		sent, err := f.Command(both, tt.user, "/oneclaw", tt.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(sent)
+		f.View(func(s emulator.State) {
+			e, _ := s.Envelope(sent.Envelopes[0])
+			if answer := string(e.Answer); !strings.Contains(answer, tt.answer) || (answer == "") != (tt.answer == "") {
+				t.Errorf("%q is answered with %q, want %q", tt.text, answer, tt.answer)
+			}
+		})
+	}
+	got := f.in.all()
+	if len(got) != 2 || got[0].User != f.user || got[1].User != bob || got[0].Direct || got[1].Direct {
+		t.Errorf("got %+v, want a command of each, none of them direct", got)
+	}
+}
+
+// While Slack does not tell whose chat it is, a command waits for a better time rather than run for the wrong people.
+func TestACommandDoesNotRunWhileItIsNotKnownWhoseChatItIs(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	f.inject(emulator.Fault{Method: channelsInfo, Times: 1, Effect: emulator.ServerError})
+	for n, want := range []int{0, 1} {
+		sent, err := f.Command(f.dm, f.user, "/oneclaw", "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(sent)
+		if got := f.in.all(); len(got) != want || want > 0 && !got[0].Direct {
+			t.Errorf("try %d: got %+v", n, got)
+		}
+	}
+}

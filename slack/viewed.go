@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (r *receiver) viewed(ctx context.Context, e *event, m *message, chat chats.
 		known, _ := r.views.Get(m.User)
 		seen = &known
 	}
-	q := r.describeView(ctx, *seen)
+	q := r.describeView(ctx, *seen, m.User)
 	mark := q.From + "\n" + q.By + "\n" + q.Text
 	if before, _ := r.shownViews.Get(chat); before == mark {
 		return nil
@@ -69,8 +70,9 @@ func (r *receiver) viewed(ctx context.Context, e *event, m *message, chat chats.
 	return []chats.Quoted{q}
 }
 
-// describeView returns the first thing in a context that can be described.
-func (r *receiver) describeView(ctx context.Context, seen appContext) (q chats.Quoted) {
+// describeView returns the first thing in a context that can be described to a user. Slack's client names it, and the
+// bot reads it with its own rights, so it tells no more of it than the user may read.
+func (r *receiver) describeView(ctx context.Context, seen appContext, user string) (q chats.Quoted) {
 	for _, one := range seen.Entities {
 		kind := strings.TrimPrefix(one.Type, "slack#/types/")
 		var id string
@@ -80,9 +82,9 @@ func (r *receiver) describeView(ctx context.Context, seen appContext) (q chats.Q
 		}
 		switch {
 		case kind == "channel_id" && json.Unmarshal(one.Value, &id) == nil && id != "":
-			q = chats.Quoted{Kind: chats.RefView, Text: r.describeChannel(ctx, id)}
+			q = chats.Quoted{Kind: chats.RefView, Text: r.describeChannel(ctx, id, user)}
 		case kind == "message_context" && json.Unmarshal(one.Value, &at) == nil && at.Channel != "" && at.TS != "":
-			q = r.describeMessage(ctx, at.Channel, at.TS)
+			q = r.describeMessage(ctx, at.Channel, at.TS, user)
 		case kind == "canvas_id", kind == "list_id":
 			q = chats.Quoted{Kind: chats.RefView, Text: "a " + strings.TrimSuffix(kind, "_id") + " in Slack"}
 		default:
@@ -94,11 +96,14 @@ func (r *receiver) describeView(ctx context.Context, seen appContext) (q chats.Q
 }
 
 // describeChannel returns the name of a channel, with its topic and purpose.
-func (r *receiver) describeChannel(ctx context.Context, id string) string {
-	if isDirectID(id) {
+func (r *receiver) describeChannel(ctx context.Context, id, user string) string {
+	switch {
+	case isDirectID(id):
 		return "a direct chat"
+	case !r.mayRead(ctx, id, user):
+		return "a channel in Slack"
 	}
-	text := "the channel #" + r.lookUpName(ctx, id, nameTimeout)
+	text := "the channel #" + r.knownName(id)
 	known, _ := r.places.Get(id)
 	if known.topic != "" {
 		text += "\nTopic: " + r.self.plainText(known.topic, r.knownName)
@@ -109,9 +114,48 @@ func (r *receiver) describeChannel(ctx context.Context, id string) string {
 	return text
 }
 
-// describeMessage returns a message, as far as the bot may read it.
-func (r *receiver) describeMessage(ctx context.Context, channel, ts string) chats.Quoted {
-	where := r.describeChannel(ctx, channel)
+// mayRead reports whether a user may read what the bot may read of a channel: it is public, the bot's direct chat with
+// the user, or one that both are in. It fills in the name of the channel.
+func (r *receiver) mayRead(ctx context.Context, id, user string) bool {
+	if isDirectID(id) {
+		is, err := r.isDirectWith(ctx, id, user)
+		return is && err == nil
+	}
+	r.lookUpName(ctx, id, nameTimeout)
+	known, _ := r.places.Get(id)
+	if known.public || !known.answered {
+		return known.public
+	}
+	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
+	defer cancel()
+	// Of the private channels of another user, Slack lists those that the bot is in, too.
+	args := url.Values{"user": {user}, "types": {"private_channel,mpim"}, "limit": {"1000"}}
+	for page := (conversationPage{}); ; args.Set("cursor", page.Metadata.Cursor) {
+		var err error
+		if page, err = r.api.readConversations(ctx, args); err != nil {
+			r.log.Debug("not known whether a user is in a channel", "channel", id, "err", err)
+			return false
+		}
+		for _, raw := range page.Channels {
+			var c struct {
+				ID string `json:"id"`
+			}
+			if _, err := decodeLoosely(raw, &c); err == nil && c.ID == id {
+				return true
+			}
+		}
+		if page.Metadata.Cursor == "" {
+			return false
+		}
+	}
+}
+
+// describeMessage returns a message, as far as the bot and the user may read it.
+func (r *receiver) describeMessage(ctx context.Context, channel, ts, user string) chats.Quoted {
+	where := r.describeChannel(ctx, channel, user)
+	if !r.mayRead(ctx, channel, user) {
+		return chats.Quoted{Kind: chats.RefView, Text: "a message in " + where}
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	page, err := r.api.readMessages(ctx, &messageQuery{channel: channel, thread: ts, limit: 1})

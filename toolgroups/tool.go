@@ -203,6 +203,9 @@ type Scope struct {
 	// Quota bounds the bytes of the workspace, and Reserve is how many bytes of the disk stay free.
 	// 0 means the defaults of internal/workspace.
 	Quota, Reserve int64
+	// Received are the SHA-256 in hex of the files that people have sent in this conversation. Only [Tool.Describe] is
+	// told them.
+	Received []string
 	// Message identifies the message that is being answered.
 	Message string
 	// Unasked is true in a turn that no message of a user has begun or joined: a scheduled run, a

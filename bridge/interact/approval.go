@@ -156,7 +156,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 		shown = valid
 	}
 	effective := call
-	effective.Arguments = shown
+	effective.Arguments, effective.Received = shown, in.Received()
 	policy := g.policyFor(effective, tool, in)
 	asks, cost, refusal := g.judgeAddresses(j, in, effective, tool)
 	composed := asks != nil

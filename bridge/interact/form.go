@@ -361,7 +361,7 @@ func (f *form) footer() string {
 	if f.ByChat {
 		who = "An administrator of this chat who may talk to me"
 	} else if !f.Direct {
-		who = "Only " + wording.EscapeRevealed(wording.Clip(cmp.Or(f.Name, f.Requester), maxName))
+		who = "Only " + showName(cmp.Or(f.Name, f.Requester))
 	}
 	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",
 		who, wording.DurationInWords(f.Timeout), wording.EscapeRevealed(wording.Clip(f.Question.From, maxName)))

@@ -105,7 +105,7 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 	}
 	r.ForChat = press.ForChat
 	d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: g.cfg.Now(), Where: press.Author.Chat}
-	by := " by " + wording.EscapeRevealed(wording.Clip(cmp.Or(d.Name, d.By), maxName)) + "."
+	by := " by " + showName(cmp.Or(d.Name, d.By)) + "."
 	if r.Direct {
 		by = ""
 	}

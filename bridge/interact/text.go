@@ -102,7 +102,11 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		}
 		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
 		if tool.Personal && !r.Direct {
-			text.WriteString("It uses your account, and all who are here can read what I answer with it.\n\n")
+			told := "What it returns stays in this conversation, so everybody here can ask me for all of it."
+			if turn.TaskOf(j) != nil {
+				told = "All who are here can read what I answer with it."
+			}
+			text.WriteString("It uses your account. " + told + "\n\n")
 		}
 	}
 	shown := arguments
@@ -114,7 +118,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		shown = "What it would do is in the messages above. Please read them to the end."
 	}
 	text.WriteString(shown)
-	requester := wording.EscapeRevealed(wording.Clip(cmp.Or(j.Message.UserName, j.Message.User), maxName))
+	requester := showName(cmp.Or(j.Message.UserName, j.Message.User))
 	who := requester + " or an administrator"
 	switch {
 	case r.Approvers == ApproversAdmins:
@@ -140,6 +144,10 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 	}
 	return card
 }
+
+// showName returns the name of a person in Markdown. That person chose it, so it stands in quotes: it cannot go on as a
+// sentence of the card.
+func showName(name string) string { return wording.EscapeRevealed(wording.Quote(name, maxName)) }
 
 // serverTools names the tools of calls in Markdown if one of a server, which may do more with an address than open
 // it, is among them.

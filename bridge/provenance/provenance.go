@@ -96,6 +96,18 @@ func (in *Input) isReceived(m *agent.Message, such func(toolgroups.File) bool) b
 	})
 }
 
+// Received returns the SHA-256 in hex of the files that people have sent to this conversation.
+func (in *Input) Received() (sums []string) {
+	for _, m := range in.Messages {
+		for _, f := range m.Files {
+			if m.Role == agent.RoleUser && f.Sum != "" {
+				sums = append(sums, f.Sum)
+			}
+		}
+	}
+	return sums
+}
+
 // HoldsOthers reports whether anything in the input holds words of others, or was said after such words, and
 // names the newest of it in Markdown.
 func (in *Input) HoldsOthers() (what string, ok bool) {

@@ -192,7 +192,7 @@ func TestOthersInTheChatDoNotApprove(t *testing.T) {
 		s.say(0, "hello")
 		plain := s.one("Then: ")
 		s.say(0, "do it")
-		card := s.card("May I run", "Ann or an administrator can allow it")
+		card := s.card("May I run", "“Ann” or an administrator can allow it")
 		allow := card.buttons["Allow once"]
 		for label, data := range card.buttons {
 			if got := s.press(1, card, data, false)(); !strings.HasPrefix(got, "Only the person who asked for this") {
@@ -279,7 +279,7 @@ func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	connectGoogle(t, w, bot, server, s.users[0])
 	server.ClearRequests()
 	s.say(0, "do it")
-	card := s.card("May I run", "gmail_send", "Line one\nLine two", "Only Ann can allow it")
+	card := s.card("May I run", "gmail_send", "Line one\nLine two", "Only “Ann” can allow it")
 	for _, other := range []int{1, 2} {
 		if got := s.press(other, card, card.buttons["Allow once"], false)(); got != "Only the person who asked for this can decide." {
 			t.Errorf("toast %q", got)

@@ -264,3 +264,32 @@ func (w *harness) grantTasks(t *testing.T, bot *process, server *google.Server, 
 	}
 	wantIn(t, w.ask(bot, who, "/connect google "+back, nil), google.DefaultAccount)
 }
+
+// The card of an upload says whether the file is just as a person sent it, and how one begins that the model may have
+// written: it can hold anything that the model knows.
+func TestTheCardOfAnUploadSaysThatTheFileWasChanged(t *testing.T) {
+	t.Parallel()
+	w, talk := talking(t)
+	pages := w.withSites(t)("pages.example")
+	server := w.withGoogle(t)
+	upload := callOf("google_drive", "drive_upload", "file_path", "{file}", "name", "report.txt", "mime_type", "text/plain")
+	*talk = []everyday{
+		{"summarise it", []everydayCall{callOf("", "webfetch", "url", pages+"/post")}, noCard},
+		{"put my report there", []everydayCall{upload}, "12 bytes, just as it was sent here"},
+		{"put it there again", []everydayCall{callOf("", "write_file", "path", "{file}", "content", "the PIN of my bank is 4711"), upload}, "not as anybody sent it here, begins with “the PIN of my bank is 4711”"},
+	}
+	bot := w.run()
+	ann := w.person("Ann")
+	back, err := server.Consent(linkPattern.FindString(w.askForLink(bot, ann, "/connect google drive")), google.DefaultAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, w.ask(bot, ann, "/connect google "+back, nil), google.DefaultAccount)
+	for _, e := range *talk {
+		opts := telegram.SayOptions{}
+		if e.say == "put my report there" {
+			opts.Attachment = &telegram.Attachment{Name: "report.txt", MIME: "text/plain", Data: []byte("All is well.")}
+		}
+		w.goesIn(bot, ann, ann, e, opts)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/slack"
 	"oneclaw/internal/emulator/telegram"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -234,5 +235,85 @@ func (s *botChat) lacks(dir, text string) {
 	})
 	if err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// A slash command works in the direct messages of two people as well, where the bot is not. What one of them says there
+// reaches no conversation, and so not the other.
+func TestTwoPeopleWhoWriteToEachOtherShareNoConversation(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		t.Errorf("the model is asked: %+v", req.Messages[len(req.Messages)-1])
+		return openai.Reply{Text: "Hm."}, nil
+	}))
+	server, _, people := w.withSlack(t, "ann", "bob")
+	install(t, server)
+	chat, err := server.AddChannel(slack.ChannelSpec{Kind: slack.DM, Members: people, WithoutBot: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, w.env, "run")
+	for n, text := range []string{"the PIN of my bank is 4711", "what did we talk about?", "whoami"} {
+		who := people[n%2]
+		if _, err := server.Command(chat, who, "/oneclaw", text); err != nil {
+			t.Fatal(err)
+		}
+		waitSlack(t, server, "an answer", func(s slack.State) bool { return len(s.Answers(chat)) > n })
+		server.View(func(s slack.State) {
+			got := s.Answers(chat)[n]
+			if refused := strings.Contains(got.Text, "I am not in this conversation"); got.Ephemeral != who || refused != (text != "whoami") {
+				t.Errorf("%q is answered to %q with %q", text, got.Ephemeral, got.Text)
+			}
+		})
+	}
+}
+
+// What a tool reads in a person's own account stays in the history of a group, and anybody there can ask for all of it:
+// nothing is read before that person has pressed a button under a card that says so.
+func TestWhatWasReadInAPersonsAccountIsNotToldToOthersOfTheGroup(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last, read := req.Messages[len(req.Messages)-1], ""
+		for _, m := range req.Messages {
+			if m.Role == "tool" {
+				read += m.Content
+			}
+		}
+		switch {
+		case last.Role == "user" && strings.Contains(last.Content, "yes or no"), strings.HasPrefix(last.Content, "Loaded "):
+			return useTool(req, "google_gmail", "gmail_read", `{"message_id":"m-1"}`)
+		case last.Role == "user" && strings.Contains(last.Content, "what else"):
+			return openai.Reply{Text: "All that I have read: " + read}, nil
+		}
+		return openai.Reply{Text: "Yes."}, nil
+	}))
+	server := w.withGoogle(t)
+	bot := w.run()
+	ann, bob := w.person("Ann"), w.person("Bob")
+	w.grantGoogle(t, bot, server, ann)
+	for _, choice := range []string{"Deny", "Allow here until /clear"} {
+		group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: ann, Members: []int64{bob}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		say := func(who int64, text string) {
+			if _, err := w.telegram.Say(group, who, "@"+w.telegram.Bot().Username+" "+text, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say(ann, "is there a mail of Bob Builder? Say yes or no")
+		card := w.shownTo(bot, group, "May I run")
+		if !strings.Contains(card.Text, "stays in this conversation, so everybody here can ask me for all of it") || !strings.Contains(card.Text, "Only “Ann” can allow it") {
+			t.Errorf("asked with %s", card.Text)
+		}
+		if _, err := w.telegram.Press(group, card.ID, ann, button(t, card, choice)); err != nil {
+			t.Fatal(err)
+		}
+		w.shownTo(bot, group, "Yes.")
+		say(bob, "what else does it say?")
+		told := w.shownTo(bot, group, "All that I have read").Text
+		if got, want := strings.Contains(told, "Shall we meet at noon"), choice != "Deny"; got != want {
+			t.Errorf("after %q bob is told: %s", choice, told)
+		}
 	}
 }

@@ -67,26 +67,43 @@ func TestPoliciesWithoutRules(t *testing.T) {
 		`http_request {"method":"POST"}`: {Rule: "ask", MayLast: true},
 	} {
 		tool, arguments, _ := strings.Cut(call, " ")
-		if got := of(t, a, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser}); got != want {
+		if got := of(t, a, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser, Direct: true}); got != want {
 			t.Errorf("%s: %+v, want %+v", call, got, want)
 		}
 	}
 }
 
-// Where others read along, what one of them wrote could have a person's mails read aloud.
-func TestAPersonalAccountIsAskedForAmongWordsOfOthersInASharedChat(t *testing.T) {
+// What a person's account holds, all who are in a shared chat can have read from its history, and what one of them wrote
+// could have it read aloud.
+func TestAPersonalAccountIsAskedForInASharedChat(t *testing.T) {
 	a := policiesOf(t)
-	shared, direct := toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: true}, toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: true, Direct: true}
+	scope := func(change func(*toolgroups.Scope)) toolgroups.Scope {
+		s := toolgroups.Scope{Role: toolgroups.RoleUser}
+		change(&s)
+		return s
+	}
 	asks, allows := interact.Policy{Rule: "ask", Approvers: "requester", MayLast: true}, interact.Policy{Rule: "allow", Approvers: "requester"}
-	for tool, want := range map[string]interact.Policy{"gmail_search": asks, "gmail_archive": asks, "shop_list": {Rule: "allow"}} {
-		if got := of(t, a, tool, "{}", shared); got != want {
-			t.Errorf("%s in a shared chat: %+v, want %+v", tool, got, want)
+	for _, tc := range []struct {
+		where string
+		scope toolgroups.Scope
+		want  interact.Policy
+	}{
+		{"a shared chat", scope(func(*toolgroups.Scope) {}), asks},
+		{"a direct chat, among words of others", scope(func(s *toolgroups.Scope) { s.Direct, s.HoldsOthers = true, true }), allows},
+		{"a schedule of a shared chat", scope(func(s *toolgroups.Scope) { s.Scheduled = true }), allows},
+		{"a background task of a shared chat", scope(func(s *toolgroups.Scope) { s.Background = true }), allows},
+		{"a schedule of a shared chat, among words of others", scope(func(s *toolgroups.Scope) { s.Scheduled, s.HoldsOthers = true, true }), asks},
+	} {
+		for _, tool := range []string{"gmail_search", "gmail_archive"} {
+			if got := of(t, a, tool, "{}", tc.scope); got != tc.want {
+				t.Errorf("%s in %s: %+v, want %+v", tool, tc.where, got, tc.want)
+			}
+		}
+		if got := of(t, a, "shop_list", "{}", tc.scope); got.Rule != "allow" {
+			t.Errorf("shop_list in %s: %+v", tc.where, got)
 		}
 	}
-	if got := of(t, a, "gmail_search", "{}", direct); got != allows {
-		t.Errorf("in a direct chat: %+v", got)
-	}
-	if got := of(t, policiesOf(t, Rule{Group: "google_gmail", Policy: "allow"}), "gmail_search", "{}", shared); got != allows {
+	if got := of(t, policiesOf(t, Rule{Group: "google_gmail", Policy: "allow"}), "gmail_search", "{}", toolgroups.Scope{Role: toolgroups.RoleUser}); got != allows {
 		t.Errorf("with a rule that allows it: %+v", got)
 	}
 }
@@ -197,7 +214,7 @@ func TestWhatIsWrittenWhereOthersMayReadAsksAmongTheirWords(t *testing.T) {
 		if holds {
 			want.Rule = interact.Ask
 		}
-		call := toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{}`), Scope: toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: holds}}
+		call := toolgroups.Call{Name: tool.Name, Arguments: json.RawMessage(`{}`), Scope: toolgroups.Scope{Role: toolgroups.RoleUser, HoldsOthers: holds, Direct: true}}
 		if got := a.PolicyFor(call, tool); got != want {
 			t.Errorf("words of others %t: %+v, want %+v", holds, got, want)
 		}

@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +99,11 @@ func (m *Models) describeNewAgent(a settings.Agent, scope toolgroups.Scope) stri
 	}
 	by := "Somebody"
 	if m.NameOf != nil && a.Author != "" {
-		by = cmp.Or(m.NameOf(a.Author), by)
+		if name := m.NameOf(a.Author); name != "" {
+			by = wording.EscapeRevealed(wording.Quote(name, maxShown))
+		}
 	}
-	return text + fmt.Sprintf(" %s made it. Its instructions begin: %s", showLine(by), wording.EscapeRevealed(wording.Quote(a.Prompt, maxShown)))
+	return text + fmt.Sprintf(" %s made it. Its instructions begin: %s", by, wording.EscapeRevealed(wording.Quote(a.Prompt, maxShown)))
 }
 
 // showLine returns the beginning of a text that people wrote, without its formatting.

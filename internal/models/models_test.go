@@ -107,7 +107,7 @@ func TestInASharedChatANewAgentSaysWhoMadeIt(t *testing.T) {
 	if got := agent(""); strings.Contains(got, "[in](") || strings.Contains(got, "\n# ") {
 		t.Errorf("the list has formatting of the agent's maker: %q", got)
 	}
-	if got, want := agent("Spy"), "**Spy** (`"+spy.ID+"`) answers here from now on. Bob made it. Its instructions begin: “Send it \\*all\\*”"; got != want {
+	if got, want := agent("Spy"), "**Spy** (`"+spy.ID+"`) answers here from now on. “Bob” made it. Its instructions begin: “Send it \\*all\\*”"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	p, err := w.Profile(t.Context(), toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, turn.ForMessage)

@@ -32,10 +32,9 @@ const (
 // Invitation is an address to which a limited number of responses to a command or a press can be sent.
 type Invitation struct {
 	// ID is the id of the command or press. MessageID is the id of the message that only this invitation
-	// can reach, if there is one. Command is set for a command.
+	// can reach, if there is one.
 	ID        string    `json:"id"`
 	MessageID string    `json:"on,omitempty"`
-	Command   bool      `json:"command,omitempty"`
 	Address   string    `json:"address"`
 	Used      int       `json:"used,omitempty"`
 	Expires   time.Time `json:"until"`

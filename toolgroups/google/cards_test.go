@@ -132,7 +132,7 @@ func TestCardsOfGoogleTools(t *testing.T) {
 		{"drive_share_file", `{"file_id":"sheet-budget","email":"mallory@evil.example","role":"reader"}`, `File: “Budget 2026” (spreadsheet), owner: you, shared with others: no`},
 		{"drive_move_file", `{"file_id":"file-shared","new_parent_id":"folder-reports"}`, `File: “Bob's plan.txt” (“text/plain”), owner: “Bob Builder” (“bob@example.com”), shared with others: yes
 New parent: “Reports” (folder), owner: you, shared with others: no`},
-		{"drive_upload", `{"file_path":"upload.txt","name":"x","parent_id":"root"}`, `File path: “upload.txt” in the workspace, 13 bytes
+		{"drive_upload", `{"file_path":"upload.txt","name":"x","parent_id":"root"}`, `File path: “upload.txt” in the workspace, 13 bytes, not as anybody sent it here, begins with “for the drive” (SHA-256 72347d2273a67e48)
 Parent: “My Drive” (folder), owner: you, shared with others: no`},
 		{"drive_upload", `{"file_path":"none.txt","name":"x"}`, `File path: cannot be read: “There is no file 'none.txt' in the workspace.”`},
 		{"docs_append_text", `{"document_id":"doc-notes","text":"x"}`, `Document: “Notes” (document), owner: you, shared with others: no`},
@@ -220,5 +220,27 @@ func TestTheCardSaysWhyTheFirstWayFailed(t *testing.T) {
 	got := r.describe(t, "", "docs_append_text", `{"document_id":"none","text":"x"}`)
 	if want := "It was deleted"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The card of an upload says which content it takes, and whether a person has sent it: if another takes its place before
+// the call runs, what was approved is not what is uploaded.
+func TestAnUploadIsOfTheContentThatItsCardWasAbout(t *testing.T) {
+	t.Parallel()
+	r, dir := newRig(t, Config{}), workspaceWithFile(t)
+	r.connect(t, ada, adaMail)
+	const arguments = `{"file_path":"upload.txt","name":"x","parent_id":"root"}`
+	shown := r.describe(t, dir, "drive_upload", arguments)
+	for content, want := range map[string]string{
+		"PIN 4711 5822": "not as anybody sent it here, begins with “PIN 4711 5822”",
+		"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x10\x11\x12": "not as anybody sent it here, no text",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "upload.txt"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now := r.describe(t, dir, "drive_upload", arguments)
+		if now == shown || !strings.Contains(now, "13 bytes, "+want) {
+			t.Errorf("%q is described as %q after %q", content, now, shown)
+		}
 	}
 }

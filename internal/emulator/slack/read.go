@@ -51,7 +51,7 @@ func listUserGroups(c *call) (any, *refusal) {
 	return map[string]any{"usergroups": groups}, nil
 }
 
-// userConversations returns the bot's channels of the requested types.
+// userConversations returns the bot's channels of the requested types, or those that it has in common with a user.
 func userConversations(c *call) (any, *refusal) {
 	types := c.p.Text("types")
 	if types == "" {
@@ -70,8 +70,12 @@ func userConversations(c *call) (any, *refusal) {
 		wanted[kind] = true
 	}
 	var list []*channel
+	user := c.p.Text("user") // of another user, the channels that the bot is in as well
+	if _, known := c.world.users[user]; user != "" && !known {
+		return nil, newRefusal("user_not_found") // its page
+	}
 	for _, id := range c.world.channelOrder {
-		if ch := c.world.channels[id]; wanted[ch.kind] && ch.hasBot && (!ch.archived || !c.p.Bool("exclude_archived")) {
+		if ch := c.world.channels[id]; wanted[ch.kind] && ch.hasBot && (user == "" || slices.Contains(ch.members, user)) && (!ch.archived || !c.p.Bool("exclude_archived")) {
 			list = append(list, ch)
 		}
 	}

@@ -1,10 +1,11 @@
 package drive
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -14,10 +15,12 @@ import (
 	"google.golang.org/api/sheets/v4"
 	"google.golang.org/api/slides/v1"
 
-	"oneclaw/internal/workspace"
-	"oneclaw/toolgroups/files"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 )
+
+// maxBegin bounds how much of a file a card quotes, in bytes; service.Quoted shortens it to characters.
+const maxBegin = 1000
 
 // describesFile returns the operation that says what a file or folder is, whose it is and whether others see it.
 // Documents, spreadsheets, presentations and forms are files as well.
@@ -55,20 +58,27 @@ func kindOf(f *drive.File) string {
 	return service.Quoted(f.MimeType)
 }
 
-// describeLocalFile says what an upload takes from the workspace.
+// describeLocalFile says what an upload takes from the workspace: a file just as somebody sent it, or one that the model
+// may have written, with how it begins. The sum is that of the file, so that an approval is of this content alone.
 func describeLocalFile(_ context.Context, _ *drive.Service, c *service.Conn, in service.Resource) (any, error) {
-	var text string
-	err := files.WithWorkspace(c.Scope, func(root *workspace.Root) error {
-		info, err := root.Stat(in.ID)
-		if err == nil {
-			text = fmt.Sprintf("%s in the workspace, %d bytes", service.Quoted(filepath.Base(in.ID)), info.Size())
-		}
-		return err
-	})
+	data, base, err := c.ReadFile(in.ID)
 	if err != nil {
-		return nil, service.FileError(in.ID, err)
+		return nil, err
 	}
-	return text, nil
+	sum, err := toolgroups.SumOf(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	origin := "not as anybody sent it here, "
+	switch begin := string(data[:min(len(data), maxBegin)]); {
+	case slices.Contains(c.Received, sum):
+		origin = "just as it was sent here"
+	case strings.HasPrefix(http.DetectContentType(data), "text/"):
+		origin += "begins with " + service.Quoted(strings.ToValidUTF8(begin, ""))
+	default:
+		origin += "no text"
+	}
+	return fmt.Sprintf("%s in the workspace, %d bytes, %s (SHA-256 %.16s)", service.Quoted(base), len(data), origin, sum), nil
 }
 
 // titleAlone describes a document of which Drive says nothing, because the user has not granted its permission.
