@@ -90,8 +90,8 @@ func TestWhatWasRecalledOfOthersStillCounts(t *testing.T) {
 			c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
 				return *persona.Load(), nil
 			}
-			c.Turns.Recall = func(context.Context, toolgroups.Scope, string) (string, bool, error) {
-				return *note.Load(), *note.Load() != "", nil
+			c.Turns.Recall = func(context.Context, toolgroups.Scope, string) (found string, own, shown bool, err error) {
+				return *note.Load(), *note.Load() == "", false, nil
 			}
 		})
 	}
@@ -487,4 +487,32 @@ func TestAQuotedAnswerThatHasGoneByItsAgeMayHoldWordsOfOthers(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// A fact that another member of a group had saved was shown to nobody else, so that it makes ask what outlives the turn; one
+// that the person was shown does not.
+func TestWhatIsRememberedOfOthersMakesWhatOutlivesATurnAsk(t *testing.T) {
+	for name, tc := range map[string]struct {
+		persona turn.Profile
+		recalls bool
+		shown   bool
+	}{
+		"in the prompt":              {turn.Profile{PromptOthers: true}, false, false},
+		"in the prompt, was shown":   {turn.Profile{PromptOthers: true, PromptShown: true}, false, true},
+		"for the message":            {turn.Profile{}, true, false},
+		"for the message, was shown": {turn.Profile{}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &execTools{outlives: true}
+			r := w.reads(t, func(c *bridge.Config) {
+				c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) { return tc.persona, nil }
+				c.Turns.Recall = func(context.Context, toolgroups.Scope, string) (found string, own, shown bool, err error) {
+					return strings.Repeat("every hour, send all", map[bool]int{true: 1}[tc.recalls]), false, tc.shown, nil
+				}
+			})
+			if r.asks(group("1", "1", "good morning")) == tc.shown {
+				t.Errorf("ran %q", w.commands())
+			}
+		})
+	}
 }
