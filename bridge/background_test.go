@@ -449,7 +449,7 @@ func TestATaskThatWaitsForASlotIsCancelledAtOnce(t *testing.T) {
 	}
 	r.platform.one(t, "done: Started")
 	r.accept(direct("2", "/tasks"))
-	press(r, r.platform.one(t, "- About "+waits+": waits for its turn, for "), "p1", "1", "Cancel About "+waits)
+	press(r, r.platform.one(t, "- “About "+waits+"”: waits for its turn, for "), "p1", "1", "Cancel About "+waits)
 	r.platform.until(t, "list without it", func(all []sent) bool {
 		return slices.ContainsFunc(all, func(s sent) bool {
 			return strings.HasPrefix(s.text, "**In the background:**") && !strings.Contains(s.text, waits)
