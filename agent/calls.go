@@ -153,7 +153,7 @@ func (r *run) interruptedResult(call Call) Message {
 // input returns what the model has been shown until now.
 func (r *run) input() Input {
 	return Input{
-		Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, PromptOutside: r.turn.PromptOutside,
+		Prompt: r.systemPrompt(), PromptOthers: r.turn.PromptOthers, PromptShown: r.turn.PromptShown, PromptOutside: r.turn.PromptOutside,
 		ToolsOfOthers: r.round != nil && r.round.HasOthers(), Messages: r.history, Incomplete: r.turn.Incomplete, Spending: r.spending,
 	}
 }

@@ -84,8 +84,10 @@ type Message struct {
 	// later requests contain the same text.
 	Recalled string `json:"recalled,omitempty"`
 	// RecalledOwn says that these notes are the person's own. All others count as words of others, also those of
-	// versions that did not tell them apart. They stay in the message when the memory has them no more.
-	RecalledOwn bool `json:"recalled_own,omitempty"`
+	// versions that did not tell them apart. They stay in the message when the memory has them no more. RecalledShown
+	// says that the person was shown those of others when they were saved.
+	RecalledOwn   bool `json:"recalled_own,omitempty"`
+	RecalledShown bool `json:"recalled_shown,omitempty"`
 	// Ref is the caller's key for a user message (the bridge's job). The agent does not interpret it.
 	Ref string `json:"ref,omitempty"`
 	// JoinedRef replaces Ref in a message that arrived during a turn and is answered by that turn.

@@ -14,9 +14,10 @@ type Turn struct {
 	// PromptTail is the part of the system prompt after the static part: memory.
 	PromptTail string
 	// PromptOthers says that Prompt or PromptTail holds words of others, PromptOutside which texts in them are of
-	// others, or were written by the model after it had read such words.
-	PromptOthers  bool
-	PromptOutside []string
+	// others, or were written by the model after it had read such words. PromptShown says that the person was shown
+	// all of these words when they were saved.
+	PromptOthers, PromptShown bool
+	PromptOutside             []string
 	// History is the stored conversation, oldest message first. It ends with the message to be answered,
 	// or where an earlier run stopped.
 	History []Message
@@ -91,10 +92,10 @@ type Gate func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, 
 
 // Input is what the model has been shown when it gave a reply.
 type Input struct {
-	// Prompt is the system prompt. PromptOthers and PromptOutside are as in [Turn].
-	Prompt        string
-	PromptOthers  bool
-	PromptOutside []string
+	// Prompt is the system prompt. PromptOthers, PromptShown and PromptOutside are as in [Turn].
+	Prompt                    string
+	PromptOthers, PromptShown bool
+	PromptOutside             []string
 	// ToolsOfOthers says that the request describes a tool that does not come with the program.
 	ToolsOfOthers bool
 	// Spending is what the turn has spent.

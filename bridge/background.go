@@ -273,10 +273,15 @@ func decodeTaskCard(kept *interact.StoredCard) (state taskCard, err error) {
 	return state, nil
 }
 
+// quotedTitle returns a title, which a model has worded, in a sentence of the program.
+func quotedTitle(title string) string {
+	return wording.EscapeRevealed(wording.Quote(title, maxTaskTitle))
+}
+
 // taskLine returns the line about a running task. Words of others may have asked for what it does: then its title does
 // not stand for that alone.
 func taskLine(j *queue.Run, progress string) string {
-	line := "⏳ **" + wording.EscapeMarkdown(titleOf(j)) + "** – " + cmp.Or(progress, "started in the background.")
+	line := "⏳ **" + quotedTitle(titleOf(j)) + "** – " + cmp.Or(progress, "started in the background.")
 	if turn.TaskOf(j).Outside {
 		line += "\n\nIt is told: " + wording.EscapeRevealed(wording.Quote(j.Message.Text, maxShownTask))
 	}
@@ -285,7 +290,7 @@ func taskLine(j *queue.Run, progress string) string {
 
 // endLine returns the line about a task that has ended.
 func (b *background) endLine(mark string, j *queue.Run, how string) string {
-	return fmt.Sprintf("%s **%s** %s after %s.", mark, wording.EscapeMarkdown(titleOf(j)), how, b.age(j.Accepted))
+	return fmt.Sprintf("%s **%s** %s after %s.", mark, quotedTitle(titleOf(j)), how, b.age(j.Accepted))
 }
 
 // age returns the time since another time, for users.
@@ -477,7 +482,7 @@ func (b *background) listCard(chat chats.Chat, text, except string) interact.Car
 		if !slices.Contains(card.AlsoQuoted, t.User) {
 			card.AlsoQuoted = append(card.AlsoQuoted, t.User)
 		}
-		card.Text += fmt.Sprintf("\n- %s: %s, for %s", wording.EscapeMarkdown(t.Title), t.State, b.age(t.Began))
+		card.Text += fmt.Sprintf("\n- %s: %s, for %s", quotedTitle(t.Title), t.State, b.age(t.Began))
 		card.Choices = append(card.Choices, []interact.Choice{{Label: wording.OneLine("Cancel "+t.Title, interact.MaxLabel), Value: t.ID, Style: chats.StyleDanger}})
 	}
 	return card

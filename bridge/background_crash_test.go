@@ -75,7 +75,7 @@ func liveInBackground(t *testing.T, life *mortal, separate bool) {
 			started++
 		case strings.Contains(s.text, `re: [The background task "About slow" is done.`):
 			results++
-		case strings.Contains(s.text, "✔ **About slow** is done"):
+		case strings.Contains(s.text, "✔ **“About slow”** is done"):
 			done++
 		case s.buttons != nil:
 			open++

@@ -272,7 +272,7 @@ func TestAChatGoesOnWhileATaskWorks(t *testing.T) {
 	r.accept(direct("1", "start hold one"))
 	r.platform.one(t, "done: Started 'About hold one' (id bg-")
 	<-f.held
-	card := r.platform.one(t, "⏳ **About hold one**")
+	card := r.platform.one(t, "⏳ **“About hold one”**")
 	if len(card.buttons) != 1 || card.buttons[0][0].Label != "Cancel" {
 		t.Errorf("the card is %+v", card)
 	}
@@ -283,7 +283,7 @@ func TestAChatGoesOnWhileATaskWorks(t *testing.T) {
 	if !strings.Contains(got.text, "\n> re: hold one\n[End of the result.]") || !strings.Contains(got.text, "approves nothing") {
 		t.Errorf("the model was told %q", got.text)
 	}
-	r.platform.until(t, "closed card", has("✔ **About hold one** is done after "))
+	r.platform.until(t, "closed card", has("✔ **“About hold one”** is done after "))
 	r.accept(direct("3", "list"))
 	r.platform.one(t, "done: 0 open")
 	r.restart()
@@ -302,16 +302,16 @@ func TestTheCardOfATaskMadeAmongWordsOfOthersSaysWhatItDoes(t *testing.T) {
 	m.Quoted = []chats.Quoted{{Kind: chats.RefForward, By: "Eve", Text: "Start a task."}}
 	r.accept(m)
 	<-f.held
-	card := r.platform.one(t, "⏳ **About hold one")
+	card := r.platform.one(t, "⏳ **“About hold one")
 	if !strings.Contains(card.text, "It is told: “hold one: send it to eve") || !strings.Contains(card.text, "U+200B") {
 		t.Errorf("the card: %s", card.text)
 	}
 	f.free <- struct{}{}
-	r.platform.one(t, "✔ **About hold one")
+	r.platform.one(t, "✔ **“About hold one")
 	r.accept(direct("2", "/clear"))
 	r.accept(direct("3", "start hold two"))
 	<-f.held
-	if card := r.platform.one(t, "⏳ **About hold two"); strings.Contains(card.text, "It is told") {
+	if card := r.platform.one(t, "⏳ **“About hold two"); strings.Contains(card.text, "It is told") {
 		t.Errorf("the card of a task that the person asked for: %s", card.text)
 	}
 	f.free <- struct{}{}
@@ -325,7 +325,7 @@ func TestTheCardOfACallOfATaskMadeAmongWordsOfOthersSaysWhatTheTaskDoes(t *testi
 	r.accept(m)
 	ask := r.platform.one(t, "It is for the background task “About run a”, which is told “run a”.")
 	press(r, ask, "p1", "1", "Deny")
-	r.platform.one(t, "✔ **About run a")
+	r.platform.one(t, "✔ **“About run a")
 }
 
 func TestAFourthTaskIsRefused(t *testing.T) {
@@ -449,7 +449,7 @@ func TestATaskThatWaitsForASlotIsCancelledAtOnce(t *testing.T) {
 	}
 	r.platform.one(t, "done: Started")
 	r.accept(direct("2", "/tasks"))
-	press(r, r.platform.one(t, "- About "+waits+": waits for its turn, for "), "p1", "1", "Cancel About "+waits)
+	press(r, r.platform.one(t, "- “About "+waits+"”: waits for its turn, for "), "p1", "1", "Cancel About "+waits)
 	r.platform.until(t, "list without it", func(all []sent) bool {
 		return slices.ContainsFunc(all, func(s sent) bool {
 			return strings.HasPrefix(s.text, "**In the background:**") && !strings.Contains(s.text, waits)
@@ -481,7 +481,7 @@ func TestATaskIsCancelledWithoutItsCard(t *testing.T) {
 	r.accept(direct("1", "start hold one"))
 	_, id, _ := strings.Cut(r.platform.one(t, "done: Started").text, "(id ")
 	<-f.held
-	r.platform.one(t, "⏳ **About hold one**")
+	r.platform.one(t, "⏳ **“About hold one”**")
 	r.eachCard(func(key string) {
 		if err := r.cfg.Store.Delete(t.Context(), key, storage.Any); err != nil {
 			t.Fatal(err)
@@ -497,7 +497,7 @@ func TestAResultComesAlthoughTheCardIsDamaged(t *testing.T) {
 	f := newTaskModel()
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one"))
-	r.platform.one(t, "⏳ **About hold one**")
+	r.platform.one(t, "⏳ **“About hold one”**")
 	<-f.held
 	r.eachCard(func(key string) { r.put(key, "{") })
 	f.free <- struct{}{}
@@ -510,7 +510,7 @@ func TestADamagedTaskClosesItsCard(t *testing.T) {
 	r, _ := backgroundHarness(t, f)
 	r.accept(direct("1", "start hold one\nwait"))
 	<-f.held
-	r.platform.one(t, "⏳ **About hold one**")
+	r.platform.one(t, "⏳ **“About hold one”**")
 	r.untilWaits("I am waiting for background tasks")
 	r.stop()
 	for job, err := range r.cfg.Store.List(t.Context(), storage.Range{Prefix: queue.OpenPrefix}) {
@@ -547,14 +547,14 @@ func TestATaskIsCancelled(t *testing.T) {
 			r, _ := backgroundHarness(t, f)
 			r.accept(direct("1", "start hold one"))
 			started := r.platform.one(t, "done: Started").text
-			card := r.platform.one(t, "⏳ **About hold one**") // one that is closed before it is sent is not shown
+			card := r.platform.one(t, "⏳ **“About hold one”**") // one that is closed before it is sent is not shown
 			<-f.held
 			switch how {
 			case "its card":
 				press(r, card, "p1", "1", "Cancel")
 			case "/tasks":
 				r.accept(direct("2", "/tasks"))
-				press(r, r.platform.one(t, "- About hold one: is running, for "), "p1", "1", "Cancel About hold one")
+				press(r, r.platform.one(t, "- “About hold one”: is running, for "), "p1", "1", "Cancel About hold one")
 				r.platform.one(t, "No background task is open here.")
 			case "/stop":
 				r.jobs("job/done/", func(all []queue.Job) bool { // until then the turn may be about to end
@@ -573,7 +573,7 @@ func TestATaskIsCancelled(t *testing.T) {
 				r.accept(direct("3", "/undo"))
 				r.platform.one(t, "is back")
 			}
-			r.platform.one(t, "⏹ **About hold one** was cancelled after ")
+			r.platform.one(t, "⏹ **“About hold one”** was cancelled after ")
 			r.accept(direct("9", "bye"))
 			r.platform.one(t, "re: bye")
 			r.nothingOpen()
@@ -589,7 +589,7 @@ func TestATaskIsCancelledWhileItsProgressIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := backgroundHarness(t, newTaskModel(), draining)
 		r.accept(direct("1", "start read with pdf"))
-		before := r.platform.one(t, "⏳ **About read**")
+		before := r.platform.one(t, "⏳ **“About read”**")
 		r.platform.one(t, ", page 2")
 		p := press(r, before, "p1", "1", "Cancel")
 		if got := r.platform.toast(t, p.ID); got != "Cancelled." {
@@ -625,7 +625,7 @@ func TestProgressThatWaitedIsShownAtOnce(t *testing.T) {
 		r.accept(direct("1", "start read with pdf"))
 		r.platform.one(t, "[The background task")
 		close(free)
-		r.platform.one(t, "✔ **About read** is done after ")
+		r.platform.one(t, "✔ **“About read”** is done after ")
 		pass(t, 5)
 		r.nothingOpen()
 		if r.platform.edits > 2 {
@@ -706,7 +706,7 @@ func TestAResultWaitsForADecisionInSilence(t *testing.T) {
 		pass(t, 5)
 		f.free <- struct{}{}
 		pass(t, 30)
-		r.platform.one(t, "✔ **About hold one**")
+		r.platform.one(t, "✔ **“About hold one”**")
 		card := r.platform.one(t, "May I run")
 		if all := r.platform.texts(); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "comes next") }) {
 			t.Errorf("there stands %q", all)
@@ -734,7 +734,7 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 			<-f.held
 			r.platform.one(t, "done: Started")
 			r.accept(direct("2", "wait"))
-			r.platform.one(t, "⏳ **About hold one**")
+			r.platform.one(t, "⏳ **“About hold one”**")
 			other := group("3", "3", "hello") // would have no slot
 			r.accept(other)
 			r.platform.one(t, "re: hello")
@@ -836,12 +836,12 @@ func TestATaskMovesWithItsChat(t *testing.T) {
 	r.move()
 	<-f.held // it goes on there
 	r.accept(moved("2", "1", "/tasks"))
-	r.platform.one(t, "- About hold one: is running, for ")
+	r.platform.one(t, "- “About hold one”: is running, for ")
 	f.free <- struct{}{}
 	if got := r.platform.one(t, resultBegins); got.to.Chat.ID != newChat.ID {
 		t.Errorf("the result came to %v", got.to)
 	}
-	r.platform.one(t, "✔ **About hold one** is done after ")
+	r.platform.one(t, "✔ **“About hold one”** is done after ")
 	r.accept(moved("3", "1", "bye"))
 	r.platform.one(t, "re: bye")
 	r.nothingOpen()
@@ -864,7 +864,7 @@ func forgetTasks(t *testing.T) {
 		r.accept(m)
 		r.platform.until(t, "list", func(all []sent) bool {
 			return slices.ContainsFunc(all, func(s sent) bool {
-				return s.to.Chat == m.Chat && strings.Contains(s.text, "- About hold secret: is running")
+				return s.to.Chat == m.Chat && strings.Contains(s.text, "- “About hold secret”: is running")
 			})
 		})
 	}
@@ -900,7 +900,7 @@ func TestForgetTakesListsOfTasksForOthersAway(t *testing.T) {
 			r.accept(group("b", "6", "start hold on"))
 			r.platform.one(r.t, "done: Started")
 			r.accept(group("l", "6", "/tasks"))
-			list := r.platform.one(r.t, "- About hold on: is running")
+			list := r.platform.one(r.t, "- “About hold on”: is running")
 			startSecret()
 			press(r, list, "p", "6", "Cancel About hold on")
 		},
@@ -914,7 +914,7 @@ func TestForgetTakesListsOfTasksForOthersAway(t *testing.T) {
 					r.accept(group("a", "1", "start hold secret"))
 					r.platform.one(t, "done: Started 'About hold secret'")
 				})
-				r.platform.one(t, "- About hold secret: is running")
+				r.platform.one(t, "- “About hold secret”: is running")
 				pass(t, 1)
 				for _, place := range placesOf(t, r.cfg.Store, "hold secret") {
 					if strings.HasPrefix(place, receipts.Prefix+"fake:g/l/") {
@@ -1010,10 +1010,10 @@ func TestATaskThatNeverEndsIsGivenUp(t *testing.T) {
 		r.accept(direct("1", "start hold one"))
 		<-f.held
 		pass(t, 50*60)
-		r.platform.one(t, "⏳ **About hold one**")
+		r.platform.one(t, "⏳ **“About hold one”**")
 		pass(t, 20*60)
 		r.platform.one(t, "\\[Background\\] About hold one\n\nI gave up on this after an hour.")
-		r.platform.one(t, "✖ **About hold one** stopped without a result after an hour.")
+		r.platform.one(t, "✖ **“About hold one”** stopped without a result after an hour.")
 		r.accept(direct("2", "bye"))
 		r.platform.one(t, "re: bye")
 		r.nothingOpen()
@@ -1033,7 +1033,7 @@ func TestATaskEndsWhenItsTokensAreUsedUp(t *testing.T) {
 	if !strings.HasPrefix(got.text, `\[Background\] About run again`) {
 		t.Errorf("told %q", got.text)
 	}
-	r.platform.one(t, "✖ **About run again** stopped without a result after ")
+	r.platform.one(t, "✖ **“About run again”** stopped without a result after ")
 	r.accept(direct("2", "bye"))
 	r.platform.one(t, "re: bye")
 	r.nothingOpen()

@@ -70,8 +70,8 @@ func TestAMessageThatIsTooLargeIsAnsweredOnce(t *testing.T) {
 		}
 		return echo(ctx, turn)
 	}, func(c *bridge.Config) {
-		c.Turns.Recall = func(_ context.Context, _ toolgroups.Scope, question string) (string, bool, error) {
-			return strings.Repeat(tooLarge(), strings.Count(question, "recall")), false, nil
+		c.Turns.Recall = func(_ context.Context, _ toolgroups.Scope, question string) (found string, own, shown bool, err error) {
+			return strings.Repeat(tooLarge(), strings.Count(question, "recall")), true, true, nil
 		}
 	})
 	r.accept(direct("1", tooLarge()), direct("2", "recall"), direct("3", "next"))

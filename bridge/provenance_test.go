@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -89,8 +90,8 @@ func TestWhatWasRecalledOfOthersStillCounts(t *testing.T) {
 			c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
 				return *persona.Load(), nil
 			}
-			c.Turns.Recall = func(context.Context, toolgroups.Scope, string) (string, bool, error) {
-				return *note.Load(), *note.Load() != "", nil
+			c.Turns.Recall = func(context.Context, toolgroups.Scope, string) (found string, own, shown bool, err error) {
+				return *note.Load(), *note.Load() == "", false, nil
 			}
 		})
 	}
@@ -340,8 +341,8 @@ func TestADeniedCallDoesNotRunWhereNothingWouldAskAnyMore(t *testing.T) {
 	}
 }
 
-// A message of the bot counts as its own words if it is an answer of this conversation, or that of a task in whose run
-// the model was shown no words of others, however long it is. Any other counts as words of others, however short.
+// A message of the bot counts as its own words if it is an answer that this conversation still has, or that of the
+// person's own task in whose run the model was shown no words of others, however long it is. Any other counts as words of others, however short.
 func TestAMessageOfTheBotIsItsOwnIfItIsKnownToHoldNoWordsOfOthers(t *testing.T) {
 	const long = "Tell me only if the page about prices has changed"
 	for name, tc := range map[string]struct {
@@ -402,6 +403,115 @@ func TestAMessageOfTheBotWithoutAnIDCountsAsWordsOfOthers(t *testing.T) {
 			m.Quoted = []chats.Quoted{q}
 			if !r.asks(m) {
 				t.Errorf("shown %q", r.platform.texts())
+			}
+		})
+	}
+}
+
+// What another member's schedule says is not the words of the person who replies to it: the member has worded it.
+func TestAnAnswerOfAnotherMembersScheduleHoldsTheirWords(t *testing.T) {
+	ofBob := task("a.1", "News", "Open all that you can compose, and tell it what Ada says")
+	ofBob.Chat.ID, ofBob.User, ofBob.Direct = "g", "6", false
+	t.Run("a composed address", func(t *testing.T) {
+		r := (&execTools{fetch: true}).guarded(t, func(c *bridge.Config) {
+			c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+			c.Access = access.Access{Allow: []string{"fake:1", "fake:6"}}
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		})
+		r.submit(ofBob)
+		quoted := r.platform.wait(t, 1)[0]
+		r.receipts(1)
+		r.accept(reply(group("9", "1", "compose"), quoted))
+		if got := r.platform.wait(t, 2)[1]; !strings.Contains(got.text, "May I open") {
+			t.Errorf("after %q of another member: shown %q", quoted.text, got.text)
+		}
+	})
+	t.Run("a person's own account", func(t *testing.T) {
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+			Name: "mails", Description: "Mails.", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginMail, Personal: true, Parameters: json.RawMessage(`{"type":"object"}`),
+			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				return toolgroups.TextResult("a secret mail")
+			},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := (&execTools{}).guarded(t, func(c *bridge.Config) {
+			c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: calling{"what is that?": {ID: "c", Name: "mails", Arguments: `{}`}}}), func() *toolgroups.Registry { return reg }
+			c.Access = access.Access{Allow: []string{"fake:1", "fake:6"}}
+			c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy { // as internal/config
+				if tool.Personal && !call.Direct && call.HoldsOthers {
+					return interact.Policy{Rule: interact.Ask, Approvers: interact.ApproversRequester}
+				}
+				return interact.Policy{Rule: interact.Allow}
+			}
+		})
+		r.submit(ofBob)
+		quoted := r.platform.wait(t, 1)[0]
+		r.receipts(1)
+		r.accept(reply(group("9", "1", "what is that?"), quoted))
+		if got := r.platform.wait(t, 2)[1]; strings.Contains(got.text, "a secret mail") {
+			t.Errorf("after %q of another member: the mails of the person who asked are read aloud: %q", quoted.text, got.text)
+		}
+	})
+}
+
+// So what begins work for later, or changes what is remembered in that person's name, asks after it.
+func TestWhatAnotherMembersScheduleSaysChangesNothingUnasked(t *testing.T) {
+	ofBob := task("a.1", "News", "hello")
+	ofBob.Chat.ID, ofBob.User, ofBob.Direct = "g", "6", false
+	w := &execTools{outlives: true}
+	r := w.reads(t, func(c *bridge.Config) { c.Access = access.Access{Allow: []string{"fake:1", "fake:6"}} })
+	r.submit(ofBob)
+	quoted := r.platform.wait(t, 1)[0]
+	r.receipts(1)
+	if !r.asks(reply(group("9", "1", "what is that?"), quoted)) {
+		t.Errorf("after %q of another member: ran %q, shown %q", quoted.text, w.commands(), r.platform.texts())
+	}
+}
+
+// An answer of this conversation that has gone by its age was given after what the model had read then.
+func TestAQuotedAnswerThatHasGoneByItsAgeMayHoldWordsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := (&execTools{fetch: true}).guarded(t, func(c *bridge.Config) {
+			c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+			c.Limits.HistoryDays = 1
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		})
+		r.accept(direct("1", `fetch {"url":"https://page.example/a"}`))
+		quoted := r.platform.wait(t, 1)[0]
+		pass(t, 3*daySeconds)
+		r.accept(reply(direct("9", "compose"), quoted))
+		if got := r.platform.wait(t, 2)[1]; !strings.Contains(got.text, "May I open") {
+			t.Errorf("after %q: shown %q", quoted.text, got.text)
+		}
+		r.stop()
+	})
+}
+
+// A fact that another member of a group had saved was shown to nobody else, so that it makes ask what outlives the turn; one
+// that the person was shown does not.
+func TestWhatIsRememberedOfOthersMakesWhatOutlivesATurnAsk(t *testing.T) {
+	for name, tc := range map[string]struct {
+		persona turn.Profile
+		recalls bool
+		shown   bool
+	}{
+		"in the prompt":              {turn.Profile{PromptOthers: true}, false, false},
+		"in the prompt, was shown":   {turn.Profile{PromptOthers: true, PromptShown: true}, false, true},
+		"for the message":            {turn.Profile{}, true, false},
+		"for the message, was shown": {turn.Profile{}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &execTools{outlives: true}
+			r := w.reads(t, func(c *bridge.Config) {
+				c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) { return tc.persona, nil }
+				c.Turns.Recall = func(context.Context, toolgroups.Scope, string) (found string, own, shown bool, err error) {
+					return strings.Repeat("every hour, send all", map[bool]int{true: 1}[tc.recalls]), false, tc.shown, nil
+				}
+			})
+			if r.asks(group("1", "1", "good morning")) == tc.shown {
+				t.Errorf("ran %q", w.commands())
 			}
 		})
 	}

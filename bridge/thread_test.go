@@ -10,7 +10,10 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/toolgroups"
 )
 
 // archived is a platform that tells what was said in a thread.
@@ -61,5 +64,40 @@ func TestWhatHasATurnOfItsOwnIsNotQuotedFromItsThread(t *testing.T) {
 	r.accept(fourth)
 	if got := <-shown; strings.Contains(got, "for the bot") {
 		t.Errorf("the next question brings along %q", got)
+	}
+}
+
+// A member who began a thread may clear it. Then nothing of theirs is in the conversation there, but what their schedule
+// has the bot say; the next person there need not even reply to it.
+func TestAScheduleOfWhoBeganAThreadHoldsTheirWordsAfterAClear(t *testing.T) {
+	inThread := func(id, user, text string) chats.Message {
+		m := group(id, user, text)
+		m.Chat.Thread, m.Opener, m.InThread, m.MentionsBot, m.Time = "t", "6", true, true, time.Now()
+		return m
+	}
+	var said []chats.Quoted
+	r := (&execTools{fetch: true}).guarded(t, func(c *bridge.Config) {
+		c.Turns.Agent = agent.New(agent.Config{Model: composing{}})
+		c.Access = access.Access{Allow: []string{"fake:1", "fake:6"}}
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		c.Platforms = []chats.Platform{archived{c.Platforms[0].(*platform), func(chats.Message) []chats.Quoted { return said }}}
+	})
+	r.accept(inThread("1", "6", "hi"))
+	r.platform.wait(t, 1)
+	r.accept(inThread("2", "6", "/clear"))
+	r.platform.wait(t, 2)
+	for n, key := range []string{"a.1", "a.2"} {
+		ofBob := task(key, "News", "Open all that you can compose. "+strings.Repeat("x", 3500))
+		ofBob.Chat, ofBob.User, ofBob.Direct = inThread("", "", "").Chat, "6", false
+		r.submit(ofBob)
+		r.platform.wait(t, 3+n)
+	}
+	r.receipts(4)
+	for _, s := range r.platform.shown()[1:] { // the answer to the /clear, and two of the schedule
+		said = append(said, chats.Quoted{Kind: chats.RefThread, ID: s.id, FromBot: true, Text: s.text, Time: time.Now().Add(-time.Minute)})
+	}
+	r.accept(inThread("9", "1", "compose"))
+	if got := r.platform.wait(t, 5)[4]; !strings.Contains(got.text, "May I open") {
+		t.Errorf("after %.60q of another member: shown %q", said[2].Text, got.text)
 	}
 }

@@ -114,7 +114,7 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
 	switch {
 	case ok:
-	case in.PromptOthers, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Recalled != "" && !m.RecalledOwn }):
+	case in.PromptOthers, slices.ContainsFunc(in.Messages, recallsOthers):
 		return "what I remember", true
 	case in.ToolsOfOthers:
 		return "what servers say of their tools", true
@@ -127,10 +127,12 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	return what, ok
 }
 
+func recallsOthers(m agent.Message) bool { return m.Recalled != "" && !m.RecalledOwn }
+
 // ReadOthers reports whether the turn has read words of others, or one that it goes on with: one without an answer in
 // front of it, and the one that it tries again, unless that is still known to have read none. Of a long turn that
-// waited only the question and the end may be left. What is remembered of others was shown to a person when it was
-// saved, so it counts for addresses only.
+// waited only the question and the end may be left. What is remembered of others counts, too, unless the person was shown
+// it when it was saved.
 func (in *Input) ReadOthers() bool {
 	start := in.turnStart()
 	for _, m := range in.Messages[start:] {
@@ -150,7 +152,8 @@ func (in *Input) ReadOthers() bool {
 		return true
 	}
 	_, ok := in.newest(start)
-	return ok || in.ToolsOfOthers
+	return ok || in.ToolsOfOthers || in.PromptOthers && !in.PromptShown ||
+		slices.ContainsFunc(in.Messages[start:], func(m agent.Message) bool { return recallsOthers(m) && !m.RecalledShown })
 }
 
 func (in *Input) newest(from int) (string, bool) {

@@ -873,7 +873,9 @@ func TestATurnWhoseBeginningIsGoneMayHaveReadAnything(t *testing.T) {
 // A turn goes on with what was not answered, and reads in any case what a server says of its tools.
 func TestWhatATurnReadsBesideItsMessages(t *testing.T) {
 	page := conversation{}.user("read it").call("echo", `{}`, "a page")
-	remembering := conversation{}.append(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "note it", Recalled: "a fact"})
+	remembers := func(shown bool) conversation {
+		return conversation{}.append(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "note it", Recalled: "a fact", RecalledShown: shown})
+	}
 	for name, c := range map[string]struct {
 		conversation
 		others agent.Input
@@ -884,11 +886,15 @@ func TestWhatATurnReadsBesideItsMessages(t *testing.T) {
 		"two of them":             {page.user("go on").user("go on"), agent.Input{}, true},
 		"a turn that was stopped": {page.stop().user("go on"), agent.Input{}, true},
 		"tools of others":         {conversation{}.user("note it"), agent.Input{ToolsOfOthers: true}, true},
-		"a prompt of others":      {conversation{}.user("note it"), agent.Input{PromptOthers: true}, false},
-		"a fact of others":        {remembering, agent.Input{}, false},
+		"a prompt of others":      {conversation{}.user("note it"), agent.Input{PromptOthers: true}, true},
+		"one that was shown":      {conversation{}.user("note it"), agent.Input{PromptOthers: true, PromptShown: true}, false},
+		"a fact of others":        {remembers(false), agent.Input{}, true},
+		"a fact that was shown":   {remembers(true), agent.Input{}, false},
+		"a fact of others before": {remembers(false).answer("Noted.").user("note it"), agent.Input{}, false},
 	} {
 		in := c.input()
-		if in.PromptOthers, in.ToolsOfOthers = c.others.PromptOthers, c.others.ToolsOfOthers; in.ReadOthers() != c.want {
+		in.PromptOthers, in.PromptShown, in.ToolsOfOthers = c.others.PromptOthers, c.others.PromptShown, c.others.ToolsOfOthers
+		if in.ReadOthers() != c.want {
 			t.Errorf("%s: has read others: %t", name, !c.want)
 		}
 	}

@@ -100,9 +100,10 @@ func (t *Runner) holdsOthers(ctx context.Context, j *queue.Run, h *conversation.
 	return slices.ContainsFunc(j.Message.Files, func(a chats.Attachment) bool { return a.Sound.Kind != chats.SoundSpoken }), nil
 }
 
-// isOwnAnswer reports whether the message of the bot with an id is an answer of this conversation, or that of a task in
-// whose run the model was shown no words of others. Any other, such as that of a webhook, a card, one from before a
-// /clear, or one that is forwarded and so has no id, may repeat what others want, however short it is.
+// isOwnAnswer reports whether the message of the bot with an id is an answer that this conversation still has, or that
+// of a task in whose run the model was shown no words of others than the sender. Any other, such as that of another
+// member's task, of a webhook, a card, one from before a /clear, one that has gone by its age, or one that is forwarded
+// and so has no id, may repeat what others want, however short it is.
 func (t *Runner) isOwnAnswer(ctx context.Context, j *queue.Run, h *conversation.History, id string) (bool, error) {
 	if id == "" {
 		return false, nil
@@ -111,12 +112,18 @@ func (t *Runner) isOwnAnswer(ctx context.Context, j *queue.Run, h *conversation.
 	if found == nil || err != nil {
 		return false, err
 	}
-	of, answered := conversation.AnsweredSession(ctx, t.cfg.Store, found.receipt)
-	if !answered || of.Log() == h.Log || of.Task == "" {
-		return answered && of.Log() == h.Log, nil
+	key := found.receipt.Key()
+	switch of, answered := conversation.AnsweredSession(ctx, t.cfg.Store, found.receipt); {
+	case !answered:
+		return false, nil
+	case of.Log() == h.Log:
+		return slices.ContainsFunc(h.View(), func(m agent.Message) bool { return m.Ref == key }), nil
+	case of.Task == "", !j.Message.Direct && found.receipt.Message.SenderID() != j.Message.SenderID():
+		return false, nil // whose words a run held was judged for the person whose task it is
+	default:
+		answer, err := conversation.TaskAnswer(ctx, t.cfg.Store, of.Log(), key)
+		return answer.IsAnswer() && answer.Origin == "", err
 	}
-	answer, err := conversation.TaskAnswer(ctx, t.cfg.Store, of.Log(), found.receipt.Key())
-	return answer.IsAnswer() && answer.Origin == "", err
 }
 
 // addOverheard adds the ambient messages of a group since the message with the id after to a question.

@@ -83,7 +83,7 @@ func (t *Runner) toMessages(ctx context.Context, j *queue.Run, h *conversation.H
 			return nil, err
 		}
 		if t.cfg.Recall != nil {
-			message.Recalled, message.RecalledOwn = t.recall(ctx, &one, scope)
+			t.recall(ctx, &one, scope, &message)
 		}
 		messages = append(messages, message)
 	}

@@ -92,7 +92,7 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 		return "", false, err
 	}
 	if t.cfg.Recall != nil {
-		message.Recalled, message.RecalledOwn = t.recall(ctx, j, scope)
+		t.recall(ctx, j, scope, &message)
 	}
 	if _, err := conversation.Encode(message); err != nil {
 		return t.ReportFailure(ctx, j, err), true, nil
@@ -131,13 +131,15 @@ func readContinued(h *conversation.History, turn []agent.Message) (answer string
 	return "", false
 }
 
-// recall searches the memory for a message. After an error, which is logged, it returns no result.
-func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope) (found string, own bool) {
-	found, others, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))
+// recall adds what the memory has about a message. After an error, which is logged, it adds nothing.
+func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope, message *agent.Message) {
+	found, own, shown, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))
 	if err != nil {
 		t.cfg.Log.Warn("memory cannot be searched", "job", j.Key(), "err", err)
 	}
-	return found, found != "" && !others
+	if found != "" {
+		message.Recalled, message.RecalledOwn, message.RecalledShown = found, own, shown
+	}
 }
 
 // newQuestion returns the message of a job in the form that the conversation stores.
@@ -215,7 +217,7 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	scope.Unasked = IsUnasked(j) // messages may have joined
 	files := &checkout{Runner: t, job: j, dir: scope.Workspace}
 	turn := agent.Turn{
-		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.PromptOthers, PromptOutside: persona.PromptOutside, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
+		Prompt: persona.Prompt, PromptTail: persona.Tail, PromptOthers: persona.PromptOthers, PromptShown: persona.PromptShown, PromptOutside: persona.PromptOutside, Model: persona.Model, Summarizer: persona.Summarizer, History: t.turnHistory(ctx, j, h), Waited: WorkOf(j).waited, Set: toolgroups.NewSet(t.toolsFor(scope), groups), Router: t.cfg.Router, Scope: scope, CacheKey: h.Log,
 		Temperature: persona.Temperature, Effort: persona.Effort, MaxRounds: persona.MaxRounds,
 		ReadFile: func(path string, limit int64) ([]byte, error) { return files.readFile(limited, path, limit) },
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {

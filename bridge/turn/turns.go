@@ -59,10 +59,10 @@ const (
 type Profile struct {
 	// Prompt is the static part of the system prompt; Tail follows it.
 	Prompt, Tail string
-	// PromptOthers says that Prompt, Tail or what is recalled holds words of others. PromptOutside is as in
-	// [agent.Turn].
-	PromptOthers  bool
-	PromptOutside []string
+	// PromptOthers says that Prompt, Tail or what is recalled holds words of others. PromptShown and PromptOutside are
+	// as in [agent.Turn].
+	PromptOthers, PromptShown bool
+	PromptOutside             []string
 	// Model is the model of the turn; nil means the agent's own. Summarizer is as in [agent.Turn].
 	Model, Summarizer agent.Model
 	// Charges, if not nil, are those of the calls of the models.
@@ -109,9 +109,9 @@ type Settings struct {
 	// Profile is called at the beginning of a turn, and returns its profile. Nil means the zero value.
 	Profile func(ctx context.Context, scope toolgroups.Scope, purpose Purpose) (Profile, error)
 	// Recall, if not nil, searches the memory for a message. The result excludes the notes in the
-	// prompt, and is stored with the message. others says that it holds words of others. An error is logged
-	// and ignored.
-	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (found string, others bool, err error)
+	// prompt, and is stored with the message. own says that all of it is the person's own, shown that they were shown
+	// the rest when it was saved. An error is logged and ignored.
+	Recall func(ctx context.Context, scope toolgroups.Scope, text string) (found string, own, shown bool, err error)
 	// BeforeCompact, if not nil, is called with the messages that a summary is about to cover, so that
 	// facts can be saved to the memory. It may be called again for them after a crash. An error does not
 	// prevent the summary.

@@ -176,6 +176,8 @@ func TestToolsChangeNobodyElsesFacts(t *testing.T) {
 	t.Parallel()
 	onBothPlatforms(t, true, openai.ResponderFunc(scriptedMemory), func(s *botChat) {
 		s.w.env["ONECLAW_ALLOW"], s.w.env["ONECLAW_ADMINS"] = "*", s.users[2]
+		// What another member had saved makes changes of what is remembered ask.
+		s.w.settings("approvals: [{tool: update_memory, policy: allow}, {tool: forget_memory, policy: allow}]\n")
 		s.start()
 		s.tell(`save_memory {"content":"Lunch is at noon"}`, "Saved in Notes.")
 		denied := func(call string) {

@@ -54,7 +54,9 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 	}
 	persona.Tail = memory.Snapshot(notes, p.conversationStart(ctx, scope))
 	for _, n := range notes {
-		persona.PromptOthers = persona.PromptOthers || n.IsOthers(scope.User, scope.Direct)
+		if n.IsOthers(scope.User, scope.Direct) {
+			persona.PromptOthers, persona.PromptShown = true, persona.PromptShown && n.WasShownTo(scope.User)
+		}
 		if n.Outside {
 			persona.PromptOutside = append(persona.PromptOutside, n.Text)
 		}
@@ -63,16 +65,18 @@ func (p *profileBuilder) profile(ctx context.Context, scope toolgroups.Scope, pu
 }
 
 // recall implements turn.Settings.Recall.
-func (p *profileBuilder) recall(ctx context.Context, scope toolgroups.Scope, text string) (found string, others bool, err error) {
+func (p *profileBuilder) recall(ctx context.Context, scope toolgroups.Scope, text string) (found string, own, shown bool, err error) {
 	if scope.Outsider {
-		return "", false, nil
+		return "", true, true, nil
 	}
 	notes, err := p.memory.Recall(ctx, scope.Owner, text, p.conversationStart(ctx, scope))
 	var lines []string
+	own, shown = true, true
 	for _, n := range notes {
-		lines, others = append(lines, p.memory.Line(n)), others || n.IsOthers(scope.User, scope.Direct)
+		others := n.IsOthers(scope.User, scope.Direct)
+		lines, own, shown = append(lines, p.memory.Line(n)), own && !others, shown && (!others || n.WasShownTo(scope.User))
 	}
-	return strings.Join(lines, "\n"), others, err
+	return strings.Join(lines, "\n"), own, shown, err
 }
 
 // conversationStart returns when a conversation began, or the current time if that is unknown.

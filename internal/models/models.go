@@ -152,10 +152,10 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 	persona := turn.Profile{
 		Charges: charges,
 		Prompt:  answer.Agent.Prompt, Temperature: answer.Agent.Temperature, MaxRounds: answer.Agent.MaxIterations,
-		Effort: answer.Effort, PromptOthers: answer.Agent.IsOthers(scope.User, scope.Direct),
+		Effort: answer.Effort, PromptOthers: answer.Agent.IsOthers(scope.User, scope.Direct), PromptShown: true,
 	}
 	if persona.PromptOthers {
-		persona.PromptOutside = []string{answer.Agent.Prompt}
+		persona.PromptShown, persona.PromptOutside = answer.Agent.Author == scope.User, []string{answer.Agent.Prompt}
 	}
 	routes, name := answer.Routes, cmp.Or(scope.Model, m.ByKind.modelFor(purpose))
 	if purpose == turn.ForDeep {

@@ -108,7 +108,7 @@ func memoryText(scope toolgroups.Scope, shown []memory.Note, first, total int, m
 	var text strings.Builder
 	fmt.Fprintf(&text, "**What I remember %s** (%d)\n\n", of, total)
 	for i, n := range shown {
-		fmt.Fprintf(&text, "%d\\. %s – %s\n\n", first+i+1, wording.EscapeRevealed(wording.Clip(n.Text, maxShownNote)), m.Day(n))
+		fmt.Fprintf(&text, "%d\\. %s – %s\n\n", first+i+1, noteText(n), m.Day(n))
 	}
 	return text.String() + whose
 }

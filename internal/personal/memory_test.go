@@ -90,7 +90,7 @@ func (p *panel) press(value string) (string, error) {
 // A long memory has pages, and a press leaves the page as it is.
 func TestTheMemoryHasPages(t *testing.T) {
 	p := openPanel(t, newStore(t), ann(t), 10)
-	if !strings.HasPrefix(p.text, "**What I remember about you** (10)\n\n1\\. likes thing \\*10\\* – 1 May 2026\n\n2\\. ") {
+	if !strings.HasPrefix(p.text, "**What I remember about you** (10)\n\n1\\. “likes thing \\*10\\*” – 1 May 2026\n\n2\\. ") {
 		t.Errorf("shown is %q", p.text)
 	}
 	if got, want := p.labels(), []string{"✕ 1", "✕ 2", "✕ 3", "✕ 4", "✕ 5", "✕ 6", "✕ 7", "✕ 8", "More ›"}; !slices.Equal(got, want) {

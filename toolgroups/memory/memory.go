@@ -94,8 +94,8 @@ type Note struct {
 	Text    string `json:"text"`
 	// SavedAt is the time of saving.
 	SavedAt time.Time `json:"saved"`
-	// Author is the user for whom the note was saved, as platform:id. It is empty in notes from before
-	// authors were recorded, and after the user was forgotten.
+	// Author is the user for whom the note was saved, as platform:id. It is empty in notes that were imported or are from
+	// before authors were recorded, and after the user was forgotten.
 	Author string `json:"by,omitempty"`
 	// Outside says that it was saved in a conversation that held words of others.
 	Outside bool `json:"outside,omitempty"`
@@ -106,6 +106,9 @@ type Note struct {
 func (n Note) IsOthers(user string, direct bool) bool {
 	return n.Outside || n.Author != user && (!direct || n.Author != "")
 }
+
+// WasShownTo reports whether a user was shown a note when it was saved: by a line with an Undo, or a card.
+func (n Note) WasShownTo(user string) bool { return n.Author == user }
 
 // idLength is the length of a note's ID.
 const idLength = 8
@@ -201,7 +204,7 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			return err
 		}
 		old = doc.Notes[i]
-		note := Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: old.Author, Outside: scope.HoldsOthers}
+		note := Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers}
 		if section != "" {
 			note.Section = sectionOf(section)
 		}

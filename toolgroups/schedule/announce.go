@@ -22,8 +22,10 @@ const (
 	// maxHosts bounds the hosts that a line shows besides, maxHost each, in characters.
 	maxHosts = 8
 	maxHost  = 40
-	// maxShownName and maxShownPrompt bound what a line shows of a name and a prompt, in characters.
-	maxShownName   = 60
+	// maxShownName, maxFormerName and maxShownPrompt bound what a line shows of a name, of one that is replaced, and of a
+	// prompt, in characters.
+	maxShownName   = maxName
+	maxFormerName  = 25
 	maxShownPrompt = 240
 )
 
@@ -99,12 +101,14 @@ func (t *Task) describePrompt() string {
 	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
 }
 
-// exceedsLine reports whether a line would not show all of a prompt.
+// exceedsLine reports whether a line would not show all of a prompt, or of the name, which heads each answer.
 func exceedsLine(call toolgroups.Call) bool {
 	type args struct {
+		Name   string `json:"name"`
 		Prompt string `json:"prompt"`
 	}
-	return toolgroups.ExceedsLine(call, maxShownPrompt, func(in args) string { return in.Prompt })
+	return toolgroups.ExceedsLine(call, maxShownPrompt, func(in args) string { return in.Prompt }) ||
+		toolgroups.ExceedsLine(call, maxShownName, func(in args) string { return in.Name })
 }
 
 // describe names the task of a call, whose arguments have its id alone.
@@ -158,11 +162,11 @@ func (s *Schedule) describeChange(before, after Task, changed []string) string {
 		}
 		return fmt.Sprintf("I switched the schedule %s off.", quoteName(&after))
 	}
-	now := ""
+	former, now := quoteName(&before), ""
 	if before.Name != after.Name {
-		now = quoteName(&after) + ", "
+		former, now = wording.Quote(before.Name, maxFormerName), quoteName(&after)+", "
 	}
-	text := fmt.Sprintf("I changed the schedule %s (%s). Now: %s%s%s.", quoteName(&before), strings.Join(changed, ", "), now, after.Plan, s.describeUses(&after))
+	text := fmt.Sprintf("I changed the schedule %s (%s). Now: %s%s%s.", former, strings.Join(changed, ", "), now, after.Plan, s.describeUses(&after))
 	if before.Prompt != after.Prompt {
 		text += after.describePrompt()
 	}

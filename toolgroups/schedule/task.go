@@ -28,7 +28,8 @@ type Task struct {
 	// Uses are the tools and groups that a run may use and then say nothing, besides the addresses in
 	// Prompt; a line shows them.
 	Uses []string `json:"uses,omitempty"`
-	// Outside says that the prompt was written in a conversation that held words of others.
+	// Outside says that the name or the prompt may hold words of others than the user: it was given in a conversation
+	// that held some, or by another person.
 	Outside bool `json:"outside,omitempty"`
 	Plan    Plan `json:"plan"`
 	Enabled bool `json:"enabled"`

@@ -101,7 +101,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
 		return toolgroups.Result{}, toolgroups.OwnErrorf(codeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
-	removed, err := s.makeRoom(ctx, call.Owner, zone)
+	removed, err := s.makeRoom(ctx, call.Scope, zone)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -109,38 +109,40 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 		return toolgroups.Result{}, err
 	}
 	res := toolgroups.Result{
-		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s%s", t.Name, t.ID, t.Plan, t.describeNextRun(zone), removed),
+		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone)),
 		Announced: []toolgroups.Announcement{s.announceNew(&t)},
 	}
-	if removed != "" {
+	if removed != nil {
+		res.Text += fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", s.cfg.MaxTasks, removed.Name)
+		res.Announced = append([]toolgroups.Announcement{announceRemoval(*removed)}, res.Announced...)
 		res.Origin = toolgroups.OriginComputed // it has the name that another call has given
 	}
 	return res, nil
 }
 
-// makeRoom ensures that an owner can have another task. At the limit it deletes the oldest one-time task
-// that has run, or else returns an error. It returns a sentence about the deleted task, if any.
-func (s *Schedule) makeRoom(ctx context.Context, owner string, zone *time.Location) (string, error) {
-	tasks, err := s.Tasks(ctx, owner)
+// makeRoom ensures that the scope's owner can have another task. At the limit it deletes the oldest one-time task
+// that has run and that the user may change, or else returns an error. It returns the deleted task, if any.
+func (s *Schedule) makeRoom(ctx context.Context, scope toolgroups.Scope, zone *time.Location) (*Task, error) {
+	tasks, err := s.Tasks(ctx, scope.Owner)
 	if err != nil || len(tasks) < s.cfg.MaxTasks {
-		return "", err
+		return nil, err
 	}
 	for _, old := range tasks {
 		deleted := false
-		_, err := s.modifyTask(ctx, owner, old.ID, func(t *Task) error {
-			if deleted = t.isOver(zone); deleted {
+		removed, err := s.modifyTask(ctx, scope.Owner, old.ID, func(t *Task) error {
+			if deleted = t.isOver(zone) && s.checkMayChange(scope, t) == nil; deleted {
 				return errRemoved
 			}
 			return storage.ErrUnchanged
 		})
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return "", err
+			return nil, err
 		}
 		if deleted {
-			return fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", len(tasks), old.Name), nil
+			return &removed, nil
 		}
 	}
-	return "", toolgroups.Errorf(codeCreationFailed,
+	return nil, toolgroups.Errorf(codeCreationFailed,
 		"There are %d scheduled tasks already, which is the limit. Delete one that is not needed any more first.", len(tasks))
 }
 

@@ -2,6 +2,8 @@ package schedule_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -252,6 +254,30 @@ func TestATaskThatHasRunOnceMakesRoomForAnother(t *testing.T) {
 		}
 		if slices.Sort(names); !slices.Equal(names, []string{"News", "late", "paused", "paused until it was over"}) {
 			t.Errorf("tasks %q", names)
+		}
+	})
+}
+
+// A new schedule takes no other member's away, and what it takes away is announced: it might yet get a new date.
+func TestMakingRoomRemovesNoScheduleOfAnotherUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, "UTC", func(c *schedule.Config) { c.MaxTasks = 1 })
+		o.set("2026-06-10T05:00:00Z")
+		defer func() { o.stop() }()
+		anna, bob := shared("fake:1", toolgroups.RoleUser), shared("fake:2", toolgroups.RoleUser)
+		o.announced(anna, "schedule_task", `{"name":"Anna's","prompt":"p","schedule_type":"one_time","date":"2026-06-10","hour":6,"minute":0}`)
+		o.start()
+		pass(2 * time.Hour)
+		if _, err := o.run(bob, "schedule_task", morning); err == nil || err.Code != "creation_failed" || o.tasks("fake:g")[0].User != "fake:1" {
+			t.Errorf("Bob's call: %+v, tasks %+v", err, o.tasks("fake:g"))
+		}
+		create := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(one toolgroups.Tool) bool { return one.Name == "schedule_task" })]
+		res, err := toolgroups.Run(t.Context(), nil, create, toolgroups.Call{Name: create.Name, Arguments: json.RawMessage(morning), Scope: anna})
+		if err != nil || len(res.Announced) != 2 || !strings.Contains(res.Announced[0].Text, "I removed the schedule “Anna's”") {
+			t.Fatalf("Anna's call: %+v, %v", res, err)
+		}
+		if err := errors.Join(o.undo(anna, res.Announced[1]), o.undo(anna, res.Announced[0])); err != nil || o.tasks("fake:g")[0].Name != "Anna's" {
+			t.Errorf("after the undo: %+v, %v", o.tasks("fake:g"), err)
 		}
 	})
 }

@@ -74,8 +74,12 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 			return err
 		}
 		if t.Prompt != before.Prompt {
-			// A run has the role of its prompt's author.
-			t.User, t.Outside = cmp.Or(call.User, t.User), call.HoldsOthers
+			t.User = cmp.Or(call.User, t.User) // a run has the role of its prompt's author
+		}
+		if t.Prompt != before.Prompt || t.Name != before.Name {
+			// What the change leaves of the texts was worded as it was before, and in a shared chat maybe by another.
+			left := t.Prompt == before.Prompt || t.Name == before.Name
+			t.Outside = call.HoldsOthers || left && (t.Outside || !call.Direct && call.User != before.User)
 		}
 		t.Version = newID()
 		return t.replan(before, now, zone)
