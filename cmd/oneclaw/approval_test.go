@@ -210,7 +210,7 @@ func TestOthersInTheChatDoNotApprove(t *testing.T) {
 			t.Errorf("toast %q", got)
 		}
 		s.one("Then: ", "it has run")
-		s.one("May I run", "Allowed once", "by Zoe")
+		s.one("May I run", "Allowed once", "by “Zoe”")
 		if n := s.w.runs(); n != 1 {
 			t.Errorf("it ran %d times", n)
 		}
