@@ -36,9 +36,6 @@ const (
 	backgroundCardAge = 7 * 24 * time.Hour
 	// maxTaskTitle bounds the title of a task, in characters.
 	maxTaskTitle = 80
-	// maxShownTask bounds the instructions of a task on its card, in characters: the card that asks whether it may begin
-	// has shown all of them.
-	maxShownTask = 600
 	// maxShownName bounds the name of a person, in characters.
 	maxShownName = 80
 )
@@ -283,7 +280,7 @@ func quotedTitle(title string) string {
 func taskLine(j *queue.Run, progress string) string {
 	line := "⏳ **" + quotedTitle(titleOf(j)) + "** – " + cmp.Or(progress, "started in the background.")
 	if turn.TaskOf(j).Outside {
-		line += "\n\nIt is told: " + wording.EscapeRevealed(wording.Quote(j.Message.Text, maxShownTask))
+		line += "\n\nIt is told: " + interact.ShowTask(j)
 	}
 	return line
 }

@@ -53,10 +53,16 @@ func trigger(j *queue.Run) string {
 		what = "the scheduled task"
 	}
 	text := what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
-	if turn.IsBackground(j) && task.Outside { // others may have worded what its title stands for
-		text += ", which is told " + wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
+	if turn.IsBackground(j) && task.Outside {
+		text += ", which is told " + ShowTask(j)
 	}
 	return text
+}
+
+// ShowTask returns what a background task is told, in Markdown, for where others may have worded what its title stands
+// for. The card that asks whether it may begin has shown all of it.
+func ShowTask(j *queue.Run) string {
+	return wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
 }
 
 // approvalQuestion returns what the card of a call, or of several that would open addresses, asks.
