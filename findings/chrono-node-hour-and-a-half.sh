@@ -7,6 +7,7 @@
 # Valid: plain English, the language that it reads unless told otherwise.
 # Best guess: an hour and a half is 90 minutes, as half an hour is 30 and 1.5 hours are 90.
 #
+# Output seen on 2026-11-30.
 # Needs Node and the npm registry. Prints "as found" and exits 0 while it behaves so; exits 1 if that changes.
 set -euo pipefail
 dir=$(mktemp -d)

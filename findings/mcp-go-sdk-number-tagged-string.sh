@@ -9,6 +9,7 @@
 # Valid: the option is part of encoding/json, and the decoder of the SDK heeds it.
 # Best guess: the schema describes what encoding/json reads and writes, so its type is string.
 #
+# Output seen on 2026-11-30.
 # Needs Go and the module proxy. Prints "as found" and exits 0 while it behaves so; exits 1 if that changes.
 set -euo pipefail
 dir=$(mktemp -d)
