@@ -312,6 +312,20 @@ func TestCardWithLeadAndReply(t *testing.T) {
 	r.platform.until(t, "edit", func(all []sent) bool { return fmt.Sprint(texts(all)) == "[long story 1 2]" && all[3].buttons == nil })
 }
 
+// What no longer fills the messages of a card stands in the last of them, where its buttons were.
+func TestACardThatBecomesShorterChangesItsLastMessage(t *testing.T) {
+	v := &voter{decide: func(interact.Press) (interact.Result, error) {
+		return interact.Result{Close: true, Text: "over"}, nil
+	}}
+	r := newHarness(t, echo, voting(v))
+	card := vote()
+	card.Text = "one\ftwo"
+	r.post("a", chatOne, card)
+	last := r.platform.wait(t, 2)[1]
+	r.accept(pressOn(last, "p", "1", last.button(t, "Yes")))
+	r.platform.until(t, "edit", func(all []sent) bool { return fmt.Sprint(texts(all)) == "[one over]" && all[1].buttons == nil })
+}
+
 func TestCardOfACommand(t *testing.T) {
 	v := &voter{}
 	r := newHarness(t, echo, voting(v, func(c *bridge.Config) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,24 @@ func TestAnEditBringsItsFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A file takes no other's place: its name has a number then. One that came before is the same file.
+func TestFilesOfOneNameStandSideBySide(t *testing.T) {
+	r := newHarness(t, namesFiles(newSlow()), func(cfg *bridge.Config) {
+		p, _ := cfg.Platforms[0].(*platform)
+		cfg.Platforms[0] = picturePlatform{p}
+	})
+	for i, tt := range []struct{ name, content, want string }{
+		{"report.pdf", "one", "report.pdf"}, {"report.pdf", "two", "report-2.pdf"}, {"report.pdf", "one", "report.pdf"}, {"report.pdf", "three", "report-3.pdf"},
+	} {
+		m := direct(strconv.Itoa(i), "read it")
+		m.Files = []chats.Attachment{{Ref: tt.content, Name: tt.name, Size: int64(len(tt.content))}}
+		r.accept(m)
+		if got := r.platform.wait(t, i+1)[i].text; !strings.HasSuffix(got, " <"+tt.want+">") {
+			t.Errorf("%q as %s is shown to the model as %q", tt.content, tt.name, got)
+		}
 	}
 }
 

@@ -220,3 +220,25 @@ func TestACardThatTwoReplicasEndIsWrittenOnce(t *testing.T) {
 		}
 	})
 }
+
+// Of two changes of a card that meet, the later one is made again on what the earlier one has left.
+func TestChangesOfACardThatMeetAreBothKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, 2)
+		kept := all[0].ask(t, "a")
+		meet := sync.OnceFunc(func() {
+			if err := all[1].Update(t.Context(), kept.Token, Result{Text: "One."}); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := all[0].Revise(t.Context(), kept.Token, func(c Card) (Result, bool) {
+			meet()
+			return Result{Text: c.Text + " Two."}, true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || now.Text != "One. Two." {
+			t.Errorf("it says %q (%v)", now.Text, err)
+		}
+	})
+}

@@ -160,6 +160,36 @@ func TestAJobInDoubtThatAnotherProcessClaimedIsGone(t *testing.T) {
 	}
 }
 
+// files keeps a line of each owner in a store.
+type files struct{ storage.Store }
+
+func (files) Prepare(context.Context, string) error { return nil }
+
+func (f files) Keep(ctx context.Context, owner string, conditions ...storage.Op) error {
+	_, err := f.Write(ctx, append(conditions, storage.Put("files/"+owner, nil, storage.Absent))...)
+	return err
+}
+
+// Who was paused while another process took over a job does not replace the files that the other keeps.
+func TestFilesOfAJobThatAnotherProcessClaimedAreNotKept(t *testing.T) {
+	store := open(t)
+	here, other := leased(t, store, "here"), leased(t, store, "other")
+	j := add(t, here, 1)[0]
+	claimed, err := here.Load(t.Context(), j.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := other.Claim(t.Context(), claimed); !ok || err != nil {
+		t.Fatalf("claimed %t (%v)", ok, err)
+	}
+	if err := here.KeepFiles(t.Context(), files{store}, j); !errors.Is(err, queue.ErrLost) {
+		t.Errorf("files are kept: %v", err)
+	}
+	if err := other.KeepFiles(t.Context(), files{store}, claimed); err != nil {
+		t.Errorf("files of who has the job are not kept: %v", err)
+	}
+}
+
 // nothing takes over chats in which there is nothing to do.
 type nothing struct{}
 
@@ -205,6 +235,7 @@ func TestWorkOfOneReplicaEndsWithItsLease(t *testing.T) {
 type worker struct {
 	mu   sync.Mutex
 	runs []string
+	next []string // the first message behind each job that began to wait for a decision
 	end  chan struct{}
 }
 
@@ -234,10 +265,17 @@ func (w *worker) PendingDecisions(j *queue.Run) (cards, tools []string) {
 	return []string{"card"}, strings.Fields(j.Message.Text)
 }
 
-func (w *worker) CanJoin(_, _ *queue.Run) bool             { return false }
-func (w *worker) OnSuspended(*queue.Suspended, *queue.Run) {}
-func (w *worker) OnWaiting(*queue.Run)                     {}
-func (w *worker) OnSuperseded([]*queue.Run)                {}
+func (w *worker) CanJoin(_, _ *queue.Run) bool { return false }
+func (w *worker) OnWaiting(*queue.Run)         {}
+func (w *worker) OnSuperseded([]*queue.Run)    {}
+
+func (w *worker) OnSuspended(_ *queue.Suspended, next *queue.Run) {
+	if next != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.next = append(w.next, next.Message.ID)
+	}
+}
 
 func working(t *testing.T) (*queue.Queue, *worker) {
 	t.Helper()
@@ -291,6 +329,24 @@ func TestAnEvictedJobHasStoppedBeforeItIsClaimedAgain(t *testing.T) {
 		synctest.Wait()
 		if !slices.Equal(w.runs, []string{"1", "2"}) {
 			t.Errorf("ran %q", w.runs)
+		}
+		q.Close(0)
+	})
+}
+
+// Of the messages behind a job that begins to wait for a decision, the sender of the next one is told.
+func TestTheMessageBehindAWaitIsTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, w := working(t)
+		asking := message(2)
+		asking.Message.Text = "exec"
+		for _, j := range []*queue.Run{message(1), asking, message(3), message(4)} {
+			q.Enqueue(j)
+		}
+		close(w.end)
+		synctest.Wait()
+		if !slices.Equal(w.next, []string{"3"}) {
+			t.Errorf("next are %q", w.next)
 		}
 		q.Close(0)
 	})
