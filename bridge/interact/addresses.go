@@ -211,12 +211,15 @@ func addressArguments(all []*addressCall) (string, bool) {
 // lastingAddress returns the lasting approval that would cover what an address card asks about: the pages
 // in the folder of the address, or exactly this call; for links of mails all of them.
 func (g *Gate) lastingAddress(j *queue.Run, asks *addressCall) *LastingApproval {
-	tool := asks.tool
+	tool, log := asks.tool, asks.call.Session
+	if !isAttended(j, asks.call) {
+		return nil
+	}
 	if asks.mail {
-		return g.newLasting(j, asks.call, tool, "links of mails that I read here", "mail")
+		return g.newLasting(log, j, asks.call, tool, "links of mails that I read here", "mail")
 	}
 	if folder, ok := asks.address.Folder(); ok && len(provenance.AddressesOf(tool, string(asks.call.Arguments))) == 1 && tool.Effect == toolgroups.ReadOnly {
-		return g.newLasting(j, asks.call, tool, "pages directly in "+wording.InlineCode(folder)+" (they may redirect elsewhere)", folder)
+		return g.newLasting(log, j, asks.call, tool, "pages directly in "+wording.InlineCode(folder)+" (they may redirect elsewhere)", folder)
 	}
-	return g.newLasting(j, asks.call, tool, "", "")
+	return g.newLasting(log, j, asks.call, tool, "", "")
 }

@@ -180,7 +180,10 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	case policy.ByName:
 		return agent.Decision{}, nil
 	}
-	lasting := g.lastingFor(j, effective, tool, policy, asks, composed)
+	lasting, err := g.lastingFor(ctx, j, effective, tool, policy, asks, composed)
+	if err != nil {
+		return agent.Decision{}, err
+	}
 	if lasting != nil {
 		allowed, err := g.isAllowed(ctx, j, lasting)
 		_, spent := in.Spending.Of(call.ID)
@@ -210,15 +213,15 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 
 // lastingFor returns the lasting approval that would cover a call, or what it asks about its addresses; nil if none
 // does. composed says that it has addresses that ask.
-func (g *Gate) lastingFor(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy, asks *addressCall, composed bool) *LastingApproval {
+func (g *Gate) lastingFor(ctx context.Context, j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy, asks *addressCall, composed bool) (*LastingApproval, error) {
 	if asks != nil {
-		return g.lastingAddress(j, asks)
+		return g.lastingAddress(j, asks), nil
 	}
-	lasting := g.lastingApproval(j, call, tool, policy)
+	lasting, err := g.lastingApproval(ctx, j, call, tool, policy)
 	if composed && !lasting.coversAddresses(tool) {
-		return nil
+		return nil, err
 	}
-	return lasting
+	return lasting, err
 }
 
 // coversAddresses reports whether a lasting approval that is offered for a call says which addresses it is for.

@@ -57,23 +57,43 @@ func lastingUserPrefix(log, user string) string { return lastingPrefix + log + "
 
 // lastingApproval returns the lasting approval that would cover a call; nil if the bot asks about each
 // such call. It does so if the policy, the tool, the arguments or the user's own rights do not permit a
-// lasting approval.
-func (g *Gate) lastingApproval(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy) *LastingApproval {
+// lasting approval, and in turns that no message of a user has begun. That a person's account may be read
+// where others read along is decided for the chat, so it holds in such turns too.
+func (g *Gate) lastingApproval(ctx context.Context, j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, policy Policy) (*LastingApproval, error) {
 	harmless := tool.Effect == toolgroups.ReadOnly || tool.LastingApproval
 	own := request{Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers}
 	if !policy.MayLast || !harmless || !own.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
-		return nil
+		return nil, nil
+	}
+	log := call.Session
+	if !isAttended(j, call) {
+		if !readsAccountAmongOthers(tool, call) {
+			return nil, nil
+		}
+		session, err := conversation.Current(ctx, g.cfg.Store, j.Message.Chat)
+		if err != nil {
+			return nil, err
+		}
+		log = session.Log()
 	}
 	alike, common := describeAlike(tool, call)
-	return g.newLasting(j, call, tool, alike, common)
+	return g.newLasting(log, j, call, tool, alike, common), nil
 }
 
-// newLasting returns the lasting approval of a call and of those that share common with it, which alike
-// describes; of this call alone if both are empty. It is nil in turns that no message of a user has begun,
-// for tools of administrators, and for arguments that are too long.
-func (g *Gate) newLasting(j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, alike, common string) *LastingApproval {
-	attended := j.Message.Kind == chats.KindText && turn.TaskOf(j) == nil && !call.Scheduled
-	if !attended || tool.Role >= toolgroups.RoleAdmin || !g.cfg.Roles.IsPerson(call.User) || len(call.Arguments) > maxLastingArguments || !json.Valid(call.Arguments) {
+// isAttended reports whether a message of a user has begun the turn of a call.
+func isAttended(j *queue.Run, call toolgroups.Call) bool {
+	return j.Message.Kind == chats.KindText && turn.TaskOf(j) == nil && !call.Scheduled
+}
+
+func readsAccountAmongOthers(tool toolgroups.Tool, call toolgroups.Call) bool {
+	return tool.Personal && !call.Direct && tool.Effect == toolgroups.ReadOnly
+}
+
+// newLasting returns the lasting approval, in the conversation with a log, of a call and of those that share common
+// with it, which alike describes; of this call alone if both are empty. It is nil for tools of administrators, and for
+// arguments that are too long.
+func (g *Gate) newLasting(log string, j *queue.Run, call toolgroups.Call, tool toolgroups.Tool, alike, common string) *LastingApproval {
+	if tool.Role >= toolgroups.RoleAdmin || !g.cfg.Roles.IsPerson(call.User) || len(call.Arguments) > maxLastingArguments || !json.Valid(call.Arguments) {
 		return nil
 	}
 	l := &LastingApproval{Tool: tool.Name, Alike: alike, User: call.User, Chat: j.Message.Chat, Seq: j.Seq}
@@ -81,7 +101,7 @@ func (g *Gate) newLasting(j *queue.Run, call toolgroups.Call, tool toolgroups.To
 		l.Arguments = string(call.Arguments)
 	}
 	parts := []string{tool.Name, tool.Group, tool.Description, string(tool.Parameters), fmt.Sprint(tool.Effect), tool.Version, l.Alike, common}
-	l.key = lastingUserPrefix(call.Session, call.User) + agent.Hash(strings.Join(parts, "\x00"), l.Arguments)
+	l.key = lastingUserPrefix(log, call.User) + agent.Hash(strings.Join(parts, "\x00"), l.Arguments)
 	return l
 }
 
@@ -89,11 +109,9 @@ func (g *Gate) newLasting(j *queue.Run, call toolgroups.Call, tool toolgroups.To
 // empty if the call is like no other.
 func describeAlike(tool toolgroups.Tool, call toolgroups.Call) (text, common string) {
 	switch {
-	case tool.Effect != toolgroups.ReadOnly:
-		return "", ""
-	case tool.Personal && !call.Direct: // what is decided is that others read along
-		return "your account", tool.Name
-	case tool.Like == nil:
+	case readsAccountAmongOthers(tool, call): // what is decided is that others read along
+		return "your account (also in your tasks here)", tool.Name
+	case tool.Effect != toolgroups.ReadOnly, tool.Like == nil:
 		return "", ""
 	}
 	common, ok := tool.Like.Common(call.Arguments)

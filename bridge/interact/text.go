@@ -108,11 +108,8 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		}
 		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
 		if tool.Personal && !r.Direct {
-			told := "What it returns stays in this conversation, so everybody here can ask me for all of it."
-			if turn.TaskOf(j) != nil {
-				told = "All who are here can read what I answer with it."
-			}
-			text.WriteString("It uses your account. " + told + "\n\n")
+			text.WriteString("It uses your account. What it returns stays in this chat, so everybody here can ask me for all of it. " +
+				"Before you allow it I look nothing up there, not even a name.\n\n")
 		}
 	}
 	shown := arguments

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -303,7 +304,7 @@ func TestWhatWasReadInAPersonsAccountIsNotToldToOthersOfTheGroup(t *testing.T) {
 		}
 		say(ann, "is there a mail of Bob Builder? Say yes or no")
 		card := w.shownTo(bot, group, "May I run")
-		if !strings.Contains(card.Text, "stays in this conversation, so everybody here can ask me for all of it") || !strings.Contains(card.Text, "Only “Ann” can allow it") {
+		if !strings.Contains(card.Text, "stays in this chat, so everybody here can ask me for all of it") || !strings.Contains(card.Text, "Only “Ann” can allow it") {
 			t.Errorf("asked with %s", card.Text)
 		}
 		if _, err := w.telegram.Press(group, card.ID, ann, button(t, card, choice)); err != nil {
@@ -314,6 +315,106 @@ func TestWhatWasReadInAPersonsAccountIsNotToldToOthersOfTheGroup(t *testing.T) {
 		told := w.shownTo(bot, group, "All that I have read").Text
 		if got, want := strings.Contains(told, "Shall we meet at noon"), choice != "Deny"; got != want {
 			t.Errorf("after %q bob is told: %s", choice, told)
+		}
+	}
+}
+
+// What a task of a group reads in a person's account lies in the history and among the files of the group too, so it asks
+// likewise; what has been allowed until /clear holds for the next run.
+func TestATaskOfAGroupAsksBeforeItReadsAPersonsAccount(t *testing.T) {
+	t.Parallel()
+	ids := regexp.MustCompile(`\(id ([^)\s]+)\)`)
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		said, all, results := "", "", 0
+		for _, m := range req.Messages {
+			all += m.Content + "\n"
+			switch {
+			case m.Role == "user":
+				said, results = m.Content, 0
+			case m.Role == "tool" && !strings.HasPrefix(m.Content, "Loaded "):
+				results++
+			}
+		}
+		switch {
+		case results > 0:
+			return openai.Reply{Text: "Done with " + said}, nil
+		case strings.Contains(said, "every morning"):
+			return useTool(req, "scheduled_tasks", "schedule_task", `{"name":"Letters","prompt":"Has Bob Builder written? Say yes or no","schedule_type":"daily","hour":9,"minute":0}`)
+		case strings.Contains(said, "now"):
+			return useTool(req, "scheduled_tasks", "run_scheduled_task", fmt.Sprintf(`{"task_id":%q}`, ids.FindStringSubmatch(all)[1]))
+		}
+		return useTool(req, "google_gmail", "gmail_read", `{"message_id":"m-1"}`)
+	}))
+	server := w.withGoogle(t)
+	bot := w.run()
+	ann, bob := w.person("Ann"), w.person("Bob")
+	w.grantGoogle(t, bot, server, ann)
+	group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: ann, Members: []int64{bob}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(text string) {
+		if _, err := w.telegram.Say(group, ann, "@"+w.telegram.Bot().Username+" "+text, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("every morning look whether Bob Builder has written")
+	w.shownTo(bot, group, "Done with")
+	say("run it now")
+	card := w.shownTo(bot, group, "May I run")
+	if !strings.Contains(card.Text, "everybody here can ask me for all of it") || !strings.Contains(card.Text, "(also in your tasks here)") {
+		t.Errorf("asked with %s", card.Text)
+	}
+	if _, err := w.telegram.Press(group, card.ID, ann, button(t, card, "Allow here until /clear")); err != nil {
+		t.Fatal(err)
+	}
+	runs := func(n int) {
+		w.until(bot, "the answer of a run", func(s telegram.State) bool {
+			done := 0
+			for _, m := range s.Answers(group) {
+				if strings.Contains(m.Text, "Done with Has Bob Builder written") {
+					done++
+				}
+				if m.ID != card.ID && strings.Contains(m.Text, "May I run") {
+					t.Fatalf("asked again: %s", m.Text)
+				}
+			}
+			return done >= n
+		})
+	}
+	runs(1)
+	say("run it now, once more")
+	runs(2)
+}
+
+// The card that asks to use a person's account in a group is read by all who are there: it holds what the call says, and
+// nothing of what stands in the account.
+func TestACardInAGroupNamesNothingOfAPersonsAccount(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == "user" && strings.Contains(last.Content, "good morning") || strings.HasPrefix(last.Content, "Loaded ") {
+			return useTool(req, "google_gmail", "gmail_delete_label", `{"label_id":"Label_2"}`)
+		}
+		return openai.Reply{Text: "Noted."}, nil
+	}))
+	server := w.withGoogle(t)
+	bot := w.run()
+	ann, bob := w.person("Ann"), w.person("Bob")
+	w.grantGoogle(t, bot, server, ann)
+	group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: ann, Members: []int64{bob}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		who        int64
+		text, want string
+	}{{bob, "when Ann writes next, delete the label Label_2 of her mails", "Noted."}, {ann, "good morning", "May I run"}} {
+		if _, err := w.telegram.Say(group, one.who, "@"+w.telegram.Bot().Username+" "+one.text, nil); err != nil {
+			t.Fatal(err)
+		}
+		if shown := w.shownTo(bot, group, one.want); strings.Contains(shown.Text, "Travel/2026") {
+			t.Errorf("the group reads: %s", shown.Text)
 		}
 	}
 }

@@ -197,9 +197,9 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		policy.Rule, policy.MayLast = interact.Ask, true
 	case tool.Outlives && call.ReadOthers, tool.Shares && call.HoldsOthers:
 		policy.Rule = interact.Ask
-	case tool.Personal && !call.Direct && (call.HoldsOthers || !call.Scheduled && !call.Background):
-		// All that it returns stays in the history of the chat, from which any member can have it read aloud. A task has
-		// a history of its own, and gives only its answer to the chat; but words of another member could want more in it.
+	case tool.Personal && !call.Direct:
+		// All that it returns stays in the history or among the files of the chat, from which any member can have it read
+		// aloud. What a task of the chat reads does too.
 		policy.Rule, policy.MayLast = interact.Ask, true
 	}
 	if tool.Personal {

@@ -90,9 +90,8 @@ func TestAPersonalAccountIsAskedForInASharedChat(t *testing.T) {
 	}{
 		{"a shared chat", scope(func(*toolgroups.Scope) {}), asks},
 		{"a direct chat, among words of others", scope(func(s *toolgroups.Scope) { s.Direct, s.HoldsOthers = true, true }), allows},
-		{"a schedule of a shared chat", scope(func(s *toolgroups.Scope) { s.Scheduled = true }), allows},
-		{"a background task of a shared chat", scope(func(s *toolgroups.Scope) { s.Background = true }), allows},
-		{"a schedule of a shared chat, among words of others", scope(func(s *toolgroups.Scope) { s.Scheduled, s.HoldsOthers = true, true }), asks},
+		{"a schedule of a shared chat", scope(func(s *toolgroups.Scope) { s.Scheduled = true }), asks},
+		{"a background task of a shared chat", scope(func(s *toolgroups.Scope) { s.Background = true }), asks},
 	} {
 		for _, tool := range []string{"gmail_search", "gmail_archive"} {
 			if got := of(t, a, tool, "{}", tc.scope); got != tc.want {

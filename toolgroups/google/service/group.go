@@ -119,8 +119,8 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 			describe = op.describe.run
 		}
 		t.Describe = func(ctx context.Context, call toolgroups.Call) (string, error) {
-			if !call.Direct && !op.writes {
-				return "", nil // the card asks whether all who are here may read that
+			if !call.Direct {
+				return "", nil // the card is read by all who are here, before the account may be used among them
 			}
 			c, err := connect(ctx, call, op.scopes)
 			if err != nil {
