@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,7 @@ type notebook struct {
 	mu          sync.Mutex
 	notes       []string
 	newestFirst bool
+	noted       func() // if not nil, called behind each note
 	tools       *toolgroups.Registry
 }
 
@@ -81,6 +83,9 @@ func (n *notebook) note(_ context.Context, call toolgroups.Call, in noteArgs) (t
 	defer n.mu.Unlock()
 	if !slices.Contains(n.notes, in.Text) { // the call can be repeated
 		n.notes = append(n.notes, in.Text)
+	}
+	if n.noted != nil {
+		n.noted()
 	}
 	return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I noted *" + in.Text + "*.", Undo: toolgroups.UndoData([]string{call.User, in.Text})}}}, nil
 }
@@ -179,6 +184,46 @@ func TestWhatCallsLeaveBehindIsAnnouncedHoweverTheTurnEnds(t *testing.T) {
 				r.stop()
 				if k := strings.Count(strings.Join(r.platform.texts(), "\n"), "I noted"); k != 1 {
 					t.Errorf("announced %d times: %q", k, r.platform.texts())
+				}
+			})
+		})
+	}
+}
+
+// unsureStore fails at the next write if fails is set. With made it has made that write nevertheless.
+type unsureStore struct {
+	storage.Store
+	fails *atomic.Bool
+	made  bool
+}
+
+func (s unsureStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if !s.fails.CompareAndSwap(true, false) {
+		return s.Store.Write(ctx, ops...)
+	}
+	if s.made {
+		if _, err := s.Store.Write(ctx, ops...); err != nil {
+			return 0, err
+		}
+	}
+	return 0, errFull
+}
+
+// It is announced also if the store takes the result of the call only at a second attempt, or took it and failed then.
+func TestWhatIsStoredLateIsAnnouncedToo(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]bool{"stored at the second attempt": false, "stored without the answer of the store": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails := new(atomic.Bool)
+				r, n := noteHarness(t, func(c *bridge.Config) { c.Store = unsureStore{c.Store, fails, made} })
+				n.noted = func() { fails.Store(true) }
+				r.accept(direct("1", "call jot {\"text\":\"one\"}\nsay Fine weather."))
+				pass(t, 90)
+				r.stop()
+				all := strings.Join(r.platform.texts(), "\n")
+				if strings.Count(all, "Fine weather.") != 1 || strings.Count(all, "I noted") != 1 || fails.Load() {
+					t.Errorf("shown is %q", all)
 				}
 			})
 		})

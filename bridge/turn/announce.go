@@ -20,9 +20,9 @@ type Announcement struct {
 	Tool string
 }
 
-// noteAnnounced records that a stored message of a job's turn has announcements, so that the end of other
-// turns need not read the log.
-func noteAnnounced(j *queue.Run, messages ...agent.Message) {
+// noteAnnounced records that the log may have announcements of a job's turn, so that the end of other turns need
+// not read it.
+func noteAnnounced(j *queue.Run, messages []agent.Message) {
 	if slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Announced) > 0 || isUnknownOutcome(m) }) {
 		WorkOf(j).announced = true
 	}
