@@ -60,8 +60,8 @@ func (scripted) Complete(ctx context.Context, req agent.Request, _ func(agent.De
 	}
 }
 
-// notebook has the tools "note" and "jot", which announce what they note, and of which only the first can be repeated, "erase" which waits for approval, and
-// "look", which only reads. With newestFirst a note is not undone while there are newer ones.
+// notebook has the tools "note" and "jot", which announce what they note, and of which only the first can be repeated,
+// "stall" which does not end, "refuse", "erase" which waits for approval, and "look", which only reads. With newestFirst a note is not undone while there are newer ones.
 type notebook struct {
 	mu          sync.Mutex
 	notes       []string
@@ -119,6 +119,9 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 		{Name: "stall", Description: "Stall.", Parameters: object, Undo: n.undo, Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
 			<-ctx.Done()
 			return toolgroups.Result{}, ctx.Err()
+		}},
+		{Name: "refuse", Description: "Refuse.", Parameters: object, Undo: n.undo, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+			return toolgroups.Result{}, toolgroups.Errorf("limit", "No.")
 		}},
 		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent, Undo: n.undo},
 		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},
@@ -230,19 +233,34 @@ func TestWhatIsStoredLateIsAnnouncedToo(t *testing.T) {
 	}
 }
 
-// So is a call that is stopped, of which nobody can tell whether it was done; not one that had not begun.
-func TestACallThatIsStoppedIsAnnounced(t *testing.T) {
+// So is a call that is stopped or breaks off, of which nobody can tell whether it was done; not one that had not begun,
+// or that refuses.
+func TestACallThatIsStoppedOrBreaksOffIsAnnounced(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := noteHarness(t)
-		r.accept(direct("1", "call stall {\"text\":\"one\"}\ncall erase {\"text\":\"two\"}"))
-		synctest.Wait()
-		r.accept(direct("2", "/stop"))
-		line := r.platform.one(t, "I was cut off")
-		if line.text != `I was cut off while I used “stall”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.` || line.buttons != nil {
-			t.Errorf("the line is %q with %+v", line.text, line.buttons)
-		}
-	})
+	for name, c := range map[string]struct {
+		text, tool string
+		stop       bool
+	}{
+		"stopped":    {"call stall {\"text\":\"one\"}\ncall erase {\"text\":\"two\"}", "stall", true},
+		"a time-out": {"call stall {\"text\":\"one\"}\ncall refuse {}", "stall", false},
+		"a fault":    {"call jot {\"text\":\"one\"}\ncall refuse {}", "jot", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, n := noteHarness(t)
+				n.noted = func() { panic("a fault behind the effect") }
+				r.accept(direct("1", c.text))
+				synctest.Wait()
+				if c.stop {
+					r.accept(direct("2", "/stop"))
+				}
+				line := r.platform.one(t, "I was cut off")
+				if line.text != `I was cut off while I used “`+c.tool+`”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.` || line.buttons != nil {
+					t.Errorf("the line is %q with %+v", line.text, line.buttons)
+				}
+			})
+		})
+	}
 }
 
 // A wait for approval is announced at once, and what comes after it below the answer.

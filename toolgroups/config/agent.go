@@ -25,7 +25,11 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner, Author: call.User, Outside: call.HoldsOthers,
 	})
 	if err != nil {
-		return toolgroups.Result{}, toolError(ctx, codeCreationFailed, err)
+		failed := toolgroups.CodeExecution // the store may have failed behind the write
+		if _, refused := errors.AsType[*settings.Error](err); refused {
+			failed = codeCreationFailed
+		}
+		return toolgroups.Result{}, toolError(ctx, failed, err)
 	}
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
