@@ -3,6 +3,8 @@ package turn
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -120,13 +122,14 @@ func (c *checkout) readFile(ctx context.Context, name string, limit int64) (data
 	return root.ReadFile(name, limit)
 }
 
-// storeFiles measures the pictures in the result of a call, and stores the changed files, before the
+// storeFiles measures the files in the result of a call, and stores the changed ones, before the
 // result is recorded. If there is no room for the files, it adds a note to the result.
 func (c *checkout) storeFiles(ctx context.Context, result *agent.Message) error {
 	t, j := c.Runner, c.job
 	if len(result.Files) > 0 {
 		result.Files = slices.Clone(result.Files)
 		t.measurePictures(j, c.dir, result.Files)
+		t.sumFiles(j, c.dir, result.Files)
 	}
 	err := t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, j)
 	if workspace.IsFull(err) {
@@ -138,6 +141,28 @@ func (c *checkout) storeFiles(ctx context.Context, result *agent.Message) error 
 		return fmt.Errorf("%w: %w", errFiles, err)
 	}
 	return nil
+}
+
+// noSum is the sum of a file that cannot be read: none is sent in its place.
+const noSum = "unreadable"
+
+// sumFiles sets the Sum of the files that a tool has made, in place.
+func (t *Runner) sumFiles(j *queue.Run, dir string, files []toolgroups.File) {
+	root, err := workspace.Open(dir)
+	if err != nil {
+		t.cfg.Log.Warn("files of a tool cannot be read", "job", j.Key(), "err", err)
+		return
+	}
+	defer func() { _ = root.Close() }() // read only
+	for i := range files {
+		files[i].Sum = noSum
+		if f, err := root.Open(files[i].Path); err == nil {
+			if sum, err := workspace.Sum(f); err == nil {
+				files[i].Sum = sum
+			}
+			_ = f.Close() // read only
+		}
+	}
 }
 
 func notKeptNote(err error) string {
@@ -186,7 +211,7 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 	defer func() { _ = errors.Join(root.Remove(temp), part.Close()) }()
 	for tries, pauses := fetchTries, retry.New(minFetchPause, maxFetchPause); ; {
-		err := download(ctx, f, a, limited, part)
+		sum, err = download(ctx, f, a, limited, part)
 		if err == nil {
 			break
 		}
@@ -194,14 +219,6 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 		if tries == 0 || errors.Is(err, chats.ErrTooLarge) || workspace.IsFull(err) || retry.Wait(ctx, pauses.Next(0)) != nil {
 			return "", "", err
 		}
-	}
-	whole, err := root.Open(temp)
-	if err != nil {
-		return "", "", fmt.Errorf("read file: %w", err)
-	}
-	defer func() { _ = whole.Close() }() // read only
-	if sum, err = toolgroups.SumOf(whole); err != nil {
-		return "", "", fmt.Errorf("read file: %w", err)
 	}
 	for n := 1; ; n++ {
 		target := path.Join(Inbox, numberedName(name, n))
@@ -219,15 +236,18 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 }
 
-// download replaces the content of the open file part by the content of an attachment.
-func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, files *workspace.Root, part *os.File) error {
+// download replaces the content of the open file part by the content of an attachment. It returns the SHA-256 of what
+// the platform sent: a command can write to the file meanwhile.
+func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, files *workspace.Root, part *os.File) (sum string, err error) {
 	if err := part.Truncate(0); err != nil {
-		return fmt.Errorf("empty file: %w", err)
+		return "", fmt.Errorf("empty file: %w", err)
 	}
 	if _, err := part.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("empty file: %w", err)
+		return "", fmt.Errorf("empty file: %w", err)
 	}
-	return f.FetchFile(ctx, a, &limitWriter{w: files.BoundedWriter(part), left: chats.MaxFile})
+	received := sha256.New()
+	err = f.FetchFile(ctx, a, &limitWriter{w: io.MultiWriter(received, files.BoundedWriter(part)), left: chats.MaxFile})
+	return hex.EncodeToString(received.Sum(nil)), err
 }
 
 // limitWriter returns an error for writes beyond a number of bytes.
@@ -272,8 +292,8 @@ func numberedName(name string, n int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
-// createdFiles returns the files in the results of a turn's tools, in order and without duplicates. It
-// reads the results from the log, so that those from before a crash are included.
+// createdFiles returns the files in the results of a turn's tools, in order and without duplicates, as the last of them
+// made each. It reads the results from the log, so that those from before a crash are included.
 func (t *Runner) createdFiles(ctx context.Context, j *queue.Run, h *conversation.History) []toolgroups.File {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
@@ -281,14 +301,17 @@ func (t *Runner) createdFiles(ctx context.Context, j *queue.Run, h *conversation
 		return nil
 	}
 	var files []toolgroups.File
-	known := make(map[string]bool)
+	known := make(map[string]int)
 	for _, m := range turn {
 		if m.Role != agent.RoleTool || m.Status != agent.StatusOK {
 			continue
 		}
 		for _, f := range m.Files {
-			if name := path.Clean(f.Path); !known[name] {
-				known[name] = true
+			name := path.Clean(f.Path)
+			if at, again := known[name]; again {
+				files[at].Sum = f.Sum
+			} else {
+				known[name] = len(files)
 				if task := TaskOf(j); task != nil && task.Hook != "" {
 					f.Path = path.Join(HookFolder(task), f.Path)
 				}
