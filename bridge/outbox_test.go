@@ -114,45 +114,6 @@ func TestFilesOfToolsAreSent(t *testing.T) {
 	}
 }
 
-// What is sent is what the last tool that names the file has made of it, and nothing that is written over it later.
-func TestAFileIsSentAsItsToolMadeIt(t *testing.T) {
-	for want, contents := range map[string][]string{
-		"<a.docx||the report>":       {"the report"},
-		"<a.docx||the other report>": {"the report", "the other report"},
-		"[a.docx could not be sent: it was changed after I had made it; it is in my workspace]": {"the report", "the other report", "!a page"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
-				return func(yield func(agent.Message, error) bool) {
-					for i, content := range contents {
-						content, alone := strings.CutPrefix(content, "!")
-						if err := os.WriteFile(filepath.Join(turn.Scope.Workspace, "a.docx"), []byte(content), 0o600); err != nil {
-							t.Error(err)
-						}
-						call := agent.Message{Role: agent.RoleAssistant, Calls: []agent.Call{{ID: fmt.Sprint(i), Name: "draw"}}}
-						result := agent.Message{Role: agent.RoleTool, CallID: fmt.Sprint(i), Status: agent.StatusOK, Text: "drawn"}
-						if !alone {
-							result.Files = []toolgroups.File{{Path: "a.docx"}}
-						}
-						if err := turn.OnResult(ctx, &result); err != nil {
-							t.Error(err)
-						}
-						if !yield(call, nil) || !yield(result, nil) {
-							return
-						}
-					}
-					yield(agent.Message{Role: agent.RoleAssistant, Text: "done", Final: true}, nil)
-				}
-			})
-			r.accept(direct("1", "write a report"))
-			if diff := cmp.Diff([]string{"done", want}, texts(r.platform.wait(t, 2))); diff != "" {
-				t.Errorf("shown (-want +got):\n%s", diff)
-			}
-			r.stop()
-		})
-	}
-}
-
 func TestFilesOfATurnLongerThanTheWindowAreSent(t *testing.T) {
 	r := newHarness(t, draws, func(cfg *bridge.Config) { cfg.Turns.WindowTokens = 1 })
 	r.accept(direct("1", "a.png"))

@@ -284,8 +284,7 @@ type File struct {
 	Path string
 	// Caption is optional plain text.
 	Caption string
-	// Sum is the SHA-256 in hex of a file that somebody else than the bot has sent, or that a tool has made, as it
-	// was then.
+	// Sum is the SHA-256 in hex of a file that somebody else than the bot has sent.
 	Sum string `json:",omitempty"`
 	// Picture describes a file that can be shown to models; nil for others.
 	Picture *Picture `json:",omitempty"`

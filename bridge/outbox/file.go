@@ -34,7 +34,6 @@ const (
 var (
 	errEmptyFile  = errors.New("outbox: the file is empty")
 	errFileBig    = errors.New("outbox: the file is larger than the platform takes")
-	errChanged    = errors.New("outbox: the file is no longer as it was made")
 	errNoUploader = errors.New("outbox: the platform takes no files")
 )
 
@@ -79,13 +78,6 @@ func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errEmptyFile}
 	case info.Size() > uploader.MaxFile():
 		return "", &chats.SendError{Outcome: chats.Refused, Err: errFileBig}
-	case p.File.Sum != "":
-		switch sum, err := workspace.Sum(f); {
-		case err != nil:
-			return "", newReadError(err)
-		case sum != p.File.Sum:
-			return "", &chats.SendError{Outcome: chats.Refused, Err: errChanged}
-		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
 	defer cancel()
@@ -126,8 +118,6 @@ func (s *Sender) failureReason(j *queue.Run, err error) string {
 		return "the file is gone"
 	case errors.Is(err, errEmptyFile):
 		return "the file is empty"
-	case errors.Is(err, errChanged):
-		return "it was changed after I had made it; it is in my workspace"
 	case errors.Is(err, errFileBig), errors.Is(err, chats.ErrTooLarge):
 		if uploader, ok := s.cfg.Platforms[j.Message.Chat.Platform].(chats.FileSender); ok {
 			return fmt.Sprintf("it is larger than the %d MB that I can send here", uploader.MaxFile()>>20)

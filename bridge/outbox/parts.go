@@ -140,7 +140,7 @@ func (s *Sender) saveAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	name := fmt.Sprintf("answer-%s-%s.md", j.Accepted.UTC().Format("20060102-150405"), queue.Hash(j.Key())[:6])
-	file = toolgroups.File{Path: path.Join(answersFolder, name), Caption: captionAnswer, Sum: toolgroups.SumOf(content)}
+	file = toolgroups.File{Path: path.Join(answersFolder, name), Caption: captionAnswer}
 	if err := root.WriteFile(file.Path, content, false); err != nil {
 		return file, err
 	}

@@ -122,14 +122,13 @@ func (c *checkout) readFile(ctx context.Context, name string, limit int64) (data
 	return root.ReadFile(name, limit)
 }
 
-// storeFiles measures the files in the result of a call, and stores the changed ones, before the
+// storeFiles measures the pictures in the result of a call, and stores the changed files, before the
 // result is recorded. If there is no room for the files, it adds a note to the result.
 func (c *checkout) storeFiles(ctx context.Context, result *agent.Message) error {
 	t, j := c.Runner, c.job
 	if len(result.Files) > 0 {
 		result.Files = slices.Clone(result.Files)
 		t.measurePictures(j, c.dir, result.Files)
-		t.sumFiles(j, c.dir, result.Files)
 	}
 	err := t.cfg.Jobs.KeepFiles(ctx, t.cfg.Files, j)
 	if workspace.IsFull(err) {
@@ -141,28 +140,6 @@ func (c *checkout) storeFiles(ctx context.Context, result *agent.Message) error 
 		return fmt.Errorf("%w: %w", errFiles, err)
 	}
 	return nil
-}
-
-// noSum is the sum of a file that cannot be read: none is sent in its place.
-const noSum = "unreadable"
-
-// sumFiles sets the Sum of the files that a tool has made, in place.
-func (t *Runner) sumFiles(j *queue.Run, dir string, files []toolgroups.File) {
-	root, err := workspace.Open(dir)
-	if err != nil {
-		t.cfg.Log.Warn("files of a tool cannot be read", "job", j.Key(), "err", err)
-		return
-	}
-	defer func() { _ = root.Close() }() // read only
-	for i := range files {
-		files[i].Sum = noSum
-		if f, err := root.Open(files[i].Path); err == nil {
-			if sum, err := workspace.Sum(f); err == nil {
-				files[i].Sum = sum
-			}
-			_ = f.Close() // read only
-		}
-	}
 }
 
 func notKeptNote(err error) string {
@@ -292,8 +269,8 @@ func numberedName(name string, n int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
-// createdFiles returns the files in the results of a turn's tools, in order and without duplicates, as the last of them
-// made each. It reads the results from the log, so that those from before a crash are included.
+// createdFiles returns the files in the results of a turn's tools, in order and without duplicates. It
+// reads the results from the log, so that those from before a crash are included.
 func (t *Runner) createdFiles(ctx context.Context, j *queue.Run, h *conversation.History) []toolgroups.File {
 	turn, err := h.Turn(ctx, j.Key())
 	if err != nil {
@@ -301,17 +278,14 @@ func (t *Runner) createdFiles(ctx context.Context, j *queue.Run, h *conversation
 		return nil
 	}
 	var files []toolgroups.File
-	known := make(map[string]int)
+	known := make(map[string]bool)
 	for _, m := range turn {
 		if m.Role != agent.RoleTool || m.Status != agent.StatusOK {
 			continue
 		}
 		for _, f := range m.Files {
-			name := path.Clean(f.Path)
-			if at, again := known[name]; again {
-				files[at].Sum = f.Sum
-			} else {
-				known[name] = len(files)
+			if name := path.Clean(f.Path); !known[name] {
+				known[name] = true
 				if task := TaskOf(j); task != nil && task.Hook != "" {
 					f.Path = path.Join(HookFolder(task), f.Path)
 				}

@@ -21,13 +21,10 @@ package workspace
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -175,13 +172,6 @@ func (r *Root) ReadFile(path string, limit int64) (data []byte, err error) {
 		return nil, ErrTooLarge
 	}
 	return data, nil
-}
-
-// Sum returns the SHA-256 in hex of an open file, whose offset stays.
-func Sum(f *os.File) (string, error) {
-	sum := sha256.New()
-	_, err := io.Copy(sum, io.NewSectionReader(f, 0, math.MaxInt64))
-	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // WriteFile replaces or extends a file and creates the folders above it. It fails with [ErrFull]
