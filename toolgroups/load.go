@@ -26,8 +26,8 @@ const (
 // maxEcho bounds an unknown name that is repeated to the model, in characters.
 const maxEcho = 64
 
-// newLoadTool returns the tool load_tool_group, which [Set] runs. The tool parses its arguments itself
-// because the specification fixes the answer to a missing argument.
+// newLoadTool returns the tool load_tool_group, whose Run is that of a conversation ([Set.load]). It parses its
+// arguments itself because the specification fixes the answer to a missing argument.
 func newLoadTool() Tool {
 	return Tool{
 		Name:            LoadToolGroup,
@@ -38,10 +38,37 @@ func newLoadTool() Tool {
 		Effect:          ReadOnly,
 		ChecksArguments: true,
 		BoundsText:      true,
-		Run: func(context.Context, Call) (Result, error) {
-			return Result{}, Errorf(CodeNotAvailable, unavailableFormat, LoadToolGroup)
-		},
 	}
+}
+
+// load returns load_tool_group for one call in this conversation. Its Run loads the group that the call names, at the
+// place in the order of loads at which the call was looked up, and returns the group's tools as a text. text is
+// [Route].LoadText.
+func (s *Set) load(tool Tool, text func([]string, Group, []Tool) string) Tool {
+	ticket := s.nextTicket()
+	tool.Run = func(_ context.Context, call Call) (Result, error) {
+		name, ok := ParseLoadArgument(call.Arguments)
+		if !ok {
+			return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
+		}
+		group, tools, fault := s.current().loadable(name, call.Scope)
+		if fault != nil {
+			return Result{}, fault
+		}
+		s.add(name, ticket)
+		res := Result{Origin: OriginOwn}
+		if group.Source != SourceBuiltin {
+			res.Origin = originOthers // descriptions that others wrote
+		}
+		if text == nil {
+			notes := group.LoadNotes(MaxText)
+			res.Text = LoadText(group.DisplayName, tools, MaxText-utf8.RuneCountInString(notes)) + notes
+		} else {
+			res.Text = text(s.Loaded(), group, tools)
+		}
+		return res, nil
+	}
+	return tool
 }
 
 // ParseLoadArgument returns the trimmed group name in the arguments of a load_tool_group call, or
@@ -57,30 +84,6 @@ func ParseLoadArgument(arguments json.RawMessage) (string, bool) {
 	}
 	name, ok := args["group_name"].(string)
 	return strings.TrimSpace(name), ok
-}
-
-// load runs load_tool_group in this conversation. text is [Route].LoadText.
-func (s *Set) load(call Call, ticket int, text func([]string, Group, []Tool) string) (Result, error) {
-	name, ok := ParseLoadArgument(call.Arguments)
-	if !ok {
-		return Result{}, Errorf(CodeMissingParameter, "Required parameter 'group_name' is missing.")
-	}
-	group, tools, fault := s.current().loadable(name, call.Scope)
-	if fault != nil {
-		return Result{}, fault
-	}
-	s.add(name, ticket)
-	res := Result{Origin: OriginOwn}
-	if group.Source != SourceBuiltin {
-		res.Origin = originOthers // descriptions that others wrote
-	}
-	if text == nil {
-		notes := group.LoadNotes(MaxText)
-		res.Text = LoadText(group.DisplayName, tools, MaxText-utf8.RuneCountInString(notes)) + notes
-	} else {
-		res.Text = text(s.Loaded(), group, tools)
-	}
-	return res, nil
 }
 
 const (

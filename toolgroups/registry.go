@@ -232,7 +232,7 @@ func (r *Registry) register(t Tool, p toolPosition) (Tool, error) {
 	if old, taken := r.byTool[t.Name]; taken {
 		return t, fmt.Errorf("tool %q is in both %s and %s", t.Name, r.positionName(old), where)
 	}
-	if t.Run == nil {
+	if t.Run == nil && t.Name != LoadToolGroup {
 		return t, fmt.Errorf("tool %q in %s has no function", t.Name, where)
 	}
 	if !sharesMemory(t.Parameters, t.normalized) {

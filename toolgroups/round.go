@@ -1,7 +1,6 @@
 package toolgroups
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 )
@@ -147,7 +146,7 @@ func (r *Registry) unknownError(name string) *Error {
 	return OwnErrorf(CodeNotFound, "Tool '%s' not found", oneLine(name, maxEcho))
 }
 
-// prepareTool runs the checks common to all tools, and gives a load its place in the load order.
+// prepareTool runs the checks common to all tools, and returns the tool as its call runs it.
 func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error) {
 	if now.Disabled(tool.Name) {
 		return Tool{}, OwnErrorf(CodeDisabled, "Tool '%s' is switched off by an administrator. Go on without it.", tool.Name)
@@ -156,10 +155,7 @@ func (r *Round) prepareTool(now *Registry, tool Tool, scope Scope) (Tool, *Error
 		return Tool{}, err
 	}
 	if tool.Name == LoadToolGroup {
-		ticket := r.set.nextTicket()
-		tool.Run = func(_ context.Context, call Call) (Result, error) {
-			return r.set.load(call, ticket, r.route.LoadText)
-		}
+		tool = r.set.load(tool, r.route.LoadText)
 	}
 	return tool, nil
 }
