@@ -21,11 +21,11 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// What stands in docs/tool-search.md about it, between two marks.
+// What stands in docs/measured.md about it, between two marks.
 const (
-	reachDocs  = "../../docs/tool-search.md"
+	reachDocs  = "../../docs/measured.md"
 	reachBegin = "<!-- what is within reach -->\n"
-	reachEnd   = "<!-- end -->"
+	reachEnd   = "<!-- end of what is within reach -->"
 )
 
 // limits are the providers that a conversation is tried with: how many tools they take, and how
