@@ -237,8 +237,16 @@ func OmittedEffects(turn []Message, tools *toolgroups.Registry) (stands []Messag
 }
 
 // hasRun reports by the result of a call whether its tool ran. A repeatable call may have no start record.
-func hasRun(m *Message) bool {
-	return slices.Contains([]string{"", toolgroups.CodeExecution, toolgroups.CodeTimeout, toolgroups.CodeCancelled}, m.Code)
+func hasRun(m *Message) bool { return m.Code == "" || slices.Contains(codesBrokenOff, m.Code) }
+
+// codesBrokenOff are the codes of tools that ran and broke off, so that they may have taken effect. A tool that refuses
+// what it is asked has another code.
+var codesBrokenOff = []string{toolgroups.CodeExecution, toolgroups.CodeTimeout, toolgroups.CodeCancelled}
+
+// IsUnknownOutcome reports whether a message is the result of a call of which, if it had begun, nobody can tell whether
+// it was done: the tool broke off, or the process was killed or the turn stopped before its result was recorded.
+func (m *Message) IsUnknownOutcome() bool {
+	return m.Role == RoleTool && slices.Contains(append([]string{CodeInterrupted, CodeCrashed, CodeStopped}, codesBrokenOff...), m.Code)
 }
 
 // appendNew appends a name unless the list has it.

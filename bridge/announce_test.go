@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,12 +60,13 @@ func (scripted) Complete(ctx context.Context, req agent.Request, _ func(agent.De
 	}
 }
 
-// notebook has the tools "note" and "jot", which announce what they note, and of which only the first can be repeated, "erase" which waits for approval, and
-// "look", which only reads. With newestFirst a note is not undone while there are newer ones.
+// notebook has the tools "note" and "jot", which announce what they note, and of which only the first can be repeated,
+// "stall" which does not end, "refuse", "erase" which waits for approval, and "look", which only reads. With newestFirst a note is not undone while there are newer ones.
 type notebook struct {
 	mu          sync.Mutex
 	notes       []string
 	newestFirst bool
+	noted       func() // if not nil, called behind each note
 	tools       *toolgroups.Registry
 }
 
@@ -81,6 +83,9 @@ func (n *notebook) note(_ context.Context, call toolgroups.Call, in noteArgs) (t
 	defer n.mu.Unlock()
 	if !slices.Contains(n.notes, in.Text) { // the call can be repeated
 		n.notes = append(n.notes, in.Text)
+	}
+	if n.noted != nil {
+		n.noted()
 	}
 	return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I noted *" + in.Text + "*.", Undo: toolgroups.UndoData([]string{call.User, in.Text})}}}, nil
 }
@@ -114,6 +119,9 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 		{Name: "stall", Description: "Stall.", Parameters: object, Undo: n.undo, Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
 			<-ctx.Done()
 			return toolgroups.Result{}, ctx.Err()
+		}},
+		{Name: "refuse", Description: "Refuse.", Parameters: object, Undo: n.undo, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+			return toolgroups.Result{}, toolgroups.Errorf("limit", "No.")
 		}},
 		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent, Undo: n.undo},
 		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},
@@ -185,19 +193,74 @@ func TestWhatCallsLeaveBehindIsAnnouncedHoweverTheTurnEnds(t *testing.T) {
 	}
 }
 
-// So is a call that is stopped, of which nobody can tell whether it was done; not one that had not begun.
-func TestACallThatIsStoppedIsAnnounced(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := noteHarness(t)
-		r.accept(direct("1", "call stall {\"text\":\"one\"}\ncall erase {\"text\":\"two\"}"))
-		synctest.Wait()
-		r.accept(direct("2", "/stop"))
-		line := r.platform.one(t, "I was cut off")
-		if line.text != `I was cut off while I used “stall”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.` || line.buttons != nil {
-			t.Errorf("the line is %q with %+v", line.text, line.buttons)
+// unsureStore fails at the next write if fails is set. With made it has made that write nevertheless.
+type unsureStore struct {
+	storage.Store
+	fails *atomic.Bool
+	made  bool
+}
+
+func (s unsureStore) Write(ctx context.Context, ops ...storage.Op) (storage.Revision, error) {
+	if !s.fails.CompareAndSwap(true, false) {
+		return s.Store.Write(ctx, ops...)
+	}
+	if s.made {
+		if _, err := s.Store.Write(ctx, ops...); err != nil {
+			return 0, err
 		}
-	})
+	}
+	return 0, errFull
+}
+
+// It is announced also if the store takes the result of the call only at a second attempt, or took it and failed then.
+func TestWhatIsStoredLateIsAnnouncedToo(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]bool{"stored at the second attempt": false, "stored without the answer of the store": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fails := new(atomic.Bool)
+				r, n := noteHarness(t, func(c *bridge.Config) { c.Store = unsureStore{c.Store, fails, made} })
+				n.noted = func() { fails.Store(true) }
+				r.accept(direct("1", "call jot {\"text\":\"one\"}\nsay Fine weather."))
+				pass(t, 90)
+				r.stop()
+				all := strings.Join(r.platform.texts(), "\n")
+				if strings.Count(all, "Fine weather.") != 1 || strings.Count(all, "I noted") != 1 || fails.Load() {
+					t.Errorf("shown is %q", all)
+				}
+			})
+		})
+	}
+}
+
+// So is a call that is stopped or breaks off, of which nobody can tell whether it was done; not one that had not begun,
+// or that refuses.
+func TestACallThatIsStoppedOrBreaksOffIsAnnounced(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, tool string
+		stop       bool
+	}{
+		"stopped":    {"call stall {\"text\":\"one\"}\ncall erase {\"text\":\"two\"}", "stall", true},
+		"a time-out": {"call stall {\"text\":\"one\"}\ncall refuse {}", "stall", false},
+		"a fault":    {"call jot {\"text\":\"one\"}\ncall refuse {}", "jot", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, n := noteHarness(t)
+				n.noted = func() { panic("a fault behind the effect") }
+				r.accept(direct("1", c.text))
+				synctest.Wait()
+				if c.stop {
+					r.accept(direct("2", "/stop"))
+				}
+				line := r.platform.one(t, "I was cut off")
+				if line.text != `I was cut off while I used “`+c.tool+`”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.` || line.buttons != nil {
+					t.Errorf("the line is %q with %+v", line.text, line.buttons)
+				}
+			})
+		})
+	}
 }
 
 // A wait for approval is announced at once, and what comes after it below the answer.

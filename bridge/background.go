@@ -278,7 +278,7 @@ func quotedTitle(title string) string {
 // taskLine returns the line about a running task. Words of others may have asked for what it does: then its title does
 // not stand for that alone.
 func taskLine(j *queue.Run, progress string) string {
-	line := "⏳ **" + quotedTitle(titleOf(j)) + "** – " + cmp.Or(progress, "started in the background.")
+	line := "⏳ **" + quotedTitle(titleOf(j)) + "** – " + cmp.Or(wording.EscapeRevealed(progress), "started in the background.")
 	if turn.TaskOf(j).Outside {
 		line += "\n\nIt is told: " + interact.ShowTask(j)
 	}

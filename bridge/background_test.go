@@ -218,7 +218,7 @@ var pdfTool = toolgroups.Tool{
 	Name: "read_pdf", Description: "Read.", Effect: toolgroups.ReadOnly, Parameters: json.RawMessage(`{"type":"object"}`),
 	Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
 		for n := range 6 {
-			toolgroups.Report(ctx, fmt.Sprint("page ", n+1))
+			toolgroups.Report(ctx, fmt.Sprint("page ", n+1, " [of](https://a.example)"))
 			if err := passing(ctx, 7*time.Second); err != nil {
 				return toolgroups.Result{}, err
 			}
@@ -595,6 +595,17 @@ func TestATaskIsCancelledWhileItsProgressIsShown(t *testing.T) {
 		if got := r.platform.toast(t, p.ID); got != "Cancelled." {
 			t.Errorf("told %q", got)
 		}
+		r.nothingOpen()
+	})
+}
+
+// A server words what its tool is doing.
+func TestTheProgressOfATaskIsNoMarkdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := backgroundHarness(t, newTaskModel(), draining)
+		r.accept(direct("1", "start read with pdf"))
+		r.platform.one(t, `, page 2 \[of\](https://a.example)`)
 		r.nothingOpen()
 	})
 }

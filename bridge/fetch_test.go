@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,8 @@ import (
 	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/internal/workspace"
+	"oneclaw/toolgroups"
 )
 
 // faltering is a platform that breaks off the next files that are fetched.
@@ -67,6 +71,40 @@ func TestAFileOfTheBotThatIsSharedIsNotAsSomebodySentIt(t *testing.T) {
 		if got, want := r.platform.wait(t, 1)[0].text, fmt.Sprint("received: ", !own); got != want {
 			t.Errorf("a file of the bot %t: %q, want %q", own, got, want)
 		}
+	}
+}
+
+// meddled is a platform whose files are appended to by a command while they are fetched.
+type meddled struct {
+	*platform
+	dir string
+}
+
+func (m meddled) FetchFile(_ context.Context, _ chats.Attachment, w io.Writer) error {
+	_, err := io.WriteString(w, "as it was sent")
+	found, none := filepath.Glob(filepath.Join(m.dir, "inbox", "*"))
+	if err := errors.Join(err, none); err != nil || len(found) != 1 {
+		return fmt.Errorf("%w: %q are in the inbox", err, found)
+	}
+	return errors.Join(err, os.WriteFile(found[0], []byte("as it was sent, and more"), 0o600))
+}
+
+// A file that is changed while it is fetched counts as received only as the platform sent it.
+func TestAFileCountsAsReceivedAsThePlatformSentIt(t *testing.T) {
+	r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			last := turn.History[len(turn.History)-1]
+			yield(agent.Message{Role: agent.RoleAssistant, Text: fmt.Sprint(last.Files), Final: true}, nil)
+		}
+	}, func(cfg *bridge.Config) {
+		p, _ := cfg.Platforms[0].(*platform)
+		cfg.Platforms[0] = meddled{p, workspace.OwnerDir(cfg.DataDir, "fake:1")}
+	})
+	m := direct("1", "look")
+	m.Files = []chats.Attachment{{Ref: "f", Name: "a.txt", Size: 13}}
+	r.accept(m)
+	if got, want := r.platform.wait(t, 1)[0].text, toolgroups.SumOf([]byte("as it was sent")); !strings.Contains(got, want) {
+		t.Errorf("received %s, want the sum %s", got, want)
 	}
 }
 

@@ -35,9 +35,13 @@ func (b *Bridge) Welcome(ctx context.Context, m chats.Message) (chats.Welcome, e
 	groups := slices.DeleteFunc(b.cfg.Turns.Tools().Groups(), func(g toolgroups.Group) bool { return len(g.Tools) == 0 || role < g.Role })
 	var can strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&can, "- **%s** – %s\n", wording.EscapeMarkdown(interact.GroupLabel(g)), wording.EscapeMarkdown(g.Description))
+		fmt.Fprintf(&can, "- **%s** – %s\n", wording.EscapeMarkdown(interact.GroupLabel(g)), interact.DescribeGroup(g))
 		if len(w.Prompts) < maxPrompts {
-			w.Prompts = append(w.Prompts, chats.Prompt{Title: interact.GroupLabel(g), Message: "What can you do for me with " + interact.GroupLabel(g) + "?"})
+			named := interact.GroupLabel(g)
+			if g.Source != toolgroups.SourceBuiltin {
+				named = g.Name // a server may have worded the label, and the message is a person's own
+			}
+			w.Prompts = append(w.Prompts, chats.Prompt{Title: interact.GroupLabel(g), Message: "What can you do for me with " + named + "?"})
 		}
 	}
 	if can.Len() > 0 {

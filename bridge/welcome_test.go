@@ -57,6 +57,22 @@ func TestWelcomeIsForOnePerson(t *testing.T) {
 	}
 }
 
+// What a server says of its tools is quoted, and none of it is in a message that a person sends with one press.
+func TestTheWelcomeQuotesWhatAServerSays(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t, nil, ofServer(t))
+	w, err := r.bridge.Welcome(t.Context(), direct("", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.Sections[0].Text, "- **notes (MCP): all that I ever wrote**"+quotedOfServer; got != want {
+		t.Errorf("shown is %q, want %q", got, want)
+	}
+	if len(w.Prompts) != 1 || w.Prompts[0].Message != "What can you do for me with mcp_notes?" {
+		t.Errorf("offered are %+v", w.Prompts)
+	}
+}
+
 func TestWelcomeTellsWhatWaits(t *testing.T) {
 	w := &execTools{}
 	r := w.guarded(t)

@@ -18,6 +18,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 )
 
 // clockAt makes every moment the same, so that texts can be compared.
@@ -115,6 +116,29 @@ func TestWhyShowsTheReceipt(t *testing.T) {
 	r.accept(group("3", "2", "/why"))
 	if got := r.platform.wait(t, 4)[3].text; got != want {
 		t.Errorf("an administrator is shown\n%s", got)
+	}
+}
+
+// A model may call a tool by any name, and a provider names its models.
+func TestNamesInTheReceiptAreNoMarkdown(t *testing.T) {
+	t.Parallel()
+	const name = "x`[in](https://evil.example)`"
+	r := newHarness(t, func(context.Context, agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			_ = yield(agent.Message{Role: agent.RoleAssistant, Model: name, Usage: &agent.Usage{Input: 1}, Calls: []agent.Call{{ID: "1", Name: name, Arguments: "{}"}}}, nil) &&
+				yield(agent.Message{Role: agent.RoleTool, CallID: "1", Tool: name, Status: agent.StatusError, Code: toolgroups.CodeNotFound}, nil) &&
+				yield(agent.Message{Role: agent.RoleAssistant, Text: "done", Final: true}, nil)
+		}
+	}, clockAt)
+	r.accept(direct("1", "hello"))
+	r.platform.wait(t, 1)
+	r.receipts(1)
+	r.accept(direct("2", "/why"))
+	got := r.platform.wait(t, 2)[1].text
+	for _, want := range []string{"Model: `x'[in](https://evil.example)'`,", "Tools: `x'[in](https://evil.example)'` (failed"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"time"
@@ -266,7 +265,7 @@ type Result struct {
 	Sources []Source
 	// Origin, if not empty, says whose words Text holds, instead of [Tool.Origin].
 	Origin Origin
-	// Read is the SHA-256 in hex of the file that the tool has read, if it gives back the words of one.
+	// Read is the [SumOf] the bytes that the tool has read, if it gives back the words of a file.
 	Read string
 	// Announced says what the call has left behind for later.
 	Announced []Announcement
@@ -291,11 +290,11 @@ type File struct {
 	Picture *Picture `json:",omitempty"`
 }
 
-// SumOf returns the SHA-256 in hex of what a reader holds.
-func SumOf(r io.Reader) (string, error) {
-	sum := sha256.New()
-	_, err := io.Copy(sum, r)
-	return hex.EncodeToString(sum.Sum(nil)), err
+// SumOf returns the SHA-256 in hex of data. It takes no file, because that can be written between two readings: what
+// else is made of the bytes has to be made of the same ones.
+func SumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // Picture describes a picture; the bytes are in the file.

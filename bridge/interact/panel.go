@@ -127,7 +127,7 @@ func groupList(registry *toolgroups.Registry, loaded []string) string {
 			mark = "●"
 		}
 		names = append(names, fmt.Sprintf("%s %s (%d)", mark, g.Name, len(g.Tools)))
-		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), g.Description)
+		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), DescribeGroup(g))
 	}
 	if text.Len() > maxPanel {
 		return wording.Clip(strings.Join(names, ", "), maxPanel) + "\n\n"
@@ -172,6 +172,15 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 // GroupLabel returns the label of a group's button.
 func GroupLabel(g toolgroups.Group) string {
 	return wording.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
+}
+
+// DescribeGroup returns the description of a group in Markdown. One that does not come with the program has that of a
+// server, between quotation marks.
+func DescribeGroup(g toolgroups.Group) string {
+	if g.Source != toolgroups.SourceBuiltin {
+		return wording.EscapeRevealed(wording.Quote(g.Description, toolgroups.MaxDescription))
+	}
+	return wording.EscapeRevealed(g.Description)
 }
 
 // HandlePress handles the buttons of the panel.

@@ -66,8 +66,9 @@ func (s Store) ReloadOne(ctx context.Context, j *Run) error {
 
 // update copies the state of a record into the job, except the chat, which may have moved.
 func (j *Run) update(known *Run) {
-	m, k := &j.Message, known.Message
-	m.Text, m.Files, m.Skipped, m.Quoted, m.Cut = k.Text, k.Files, k.Skipped, k.Quoted, k.Cut
+	chat := j.Message.Chat
+	j.Message = known.Message
+	j.Message.Chat = chat
 	j.Kind, j.Rev, j.Joined, j.PossiblyJoined = known.Kind, known.Rev, known.Joined, false
 	j.PieceCount, j.OwnLength = known.PieceCount, known.OwnLength
 }

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/storage"
@@ -157,6 +159,31 @@ func TestAJobInDoubtThatAnotherProcessClaimedIsGone(t *testing.T) {
 	known, gone, err := here.Reload(t.Context(), some)
 	if err != nil || !slices.Equal(known, some[1:]) || !slices.Equal(gone, some[:1]) {
 		t.Errorf("open %d, gone %d (%v)", len(known), len(gone), err)
+	}
+}
+
+// A job of unknown fate takes over all of the message that is stored, such as that its text is not the sender's alone,
+// except the chat, which may have moved meanwhile.
+func TestTheMessageOfAJobInDoubtIsReadAgainWhole(t *testing.T) {
+	store := leased(t, open(t), "here")
+	j := add(t, store, 1)[0]
+	edited, err := store.Load(t.Context(), j.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &edited.Message
+	m.Text, m.Foreign, m.UserName, m.MentionsBot, m.Skipped = "ask @mallory", true, "Ann", true, []string{"a sticker"}
+	if err := store.Put(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	j.PossiblyJoined, j.From, j.Message.Chat.ID = true, j.Message.Chat.ID, "moved"
+	want := *m
+	want.Chat.ID = "moved"
+	if err := store.ReloadOne(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, j.Message); diff != "" {
+		t.Errorf("the message is another (-want +got):\n%s", diff)
 	}
 }
 

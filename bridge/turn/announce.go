@@ -20,10 +20,10 @@ type Announcement struct {
 	Tool string
 }
 
-// noteAnnounced records that a stored message of a job's turn has announcements, so that the end of other
-// turns need not read the log.
-func noteAnnounced(j *queue.Run, messages ...agent.Message) {
-	if slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Announced) > 0 || isUnknownOutcome(m) }) {
+// noteAnnounced records that the log may have announcements of a job's turn, so that the end of other turns need
+// not read it.
+func noteAnnounced(j *queue.Run, messages []agent.Message) {
+	if slices.ContainsFunc(messages, func(m agent.Message) bool { return len(m.Announced) > 0 || m.IsUnknownOutcome() }) {
 		WorkOf(j).announced = true
 	}
 }
@@ -43,7 +43,7 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 		for _, one := range m.Announced {
 			all = append(all, Announcement{one, m.Tool})
 		}
-		if tool, _ := t.cfg.Tools().Tool(m.Tool); tool.Undo == nil || !isUnknownOutcome(m) {
+		if tool, _ := t.cfg.Tools().Tool(m.Tool); tool.Undo == nil || !m.IsUnknownOutcome() {
 			continue
 		}
 		if call, begun := begunCall(turn[:i], m.CallID); begun {
@@ -60,12 +60,6 @@ const (
 	maxTool      = 100
 	maxArguments = 1200
 )
-
-// isUnknownOutcome reports whether a message stands for a result that is not known: the process was killed, or the turn
-// stopped, between what the call did and the record of its result, and what it announced is lost.
-func isUnknownOutcome(m agent.Message) bool {
-	return m.Role == agent.RoleTool && slices.Contains([]string{agent.CodeInterrupted, agent.CodeCrashed, agent.CodeStopped}, m.Code)
-}
 
 // begunCall returns the call with an id of the newest reply, and whether it has begun.
 func begunCall(turn []agent.Message, id string) (call agent.Call, begun bool) {

@@ -3,6 +3,8 @@ package turn
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -186,7 +188,7 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 	defer func() { _ = errors.Join(root.Remove(temp), part.Close()) }()
 	for tries, pauses := fetchTries, retry.New(minFetchPause, maxFetchPause); ; {
-		err := download(ctx, f, a, limited, part)
+		sum, err = download(ctx, f, a, limited, part)
 		if err == nil {
 			break
 		}
@@ -194,14 +196,6 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 		if tries == 0 || errors.Is(err, chats.ErrTooLarge) || workspace.IsFull(err) || retry.Wait(ctx, pauses.Next(0)) != nil {
 			return "", "", err
 		}
-	}
-	whole, err := root.Open(temp)
-	if err != nil {
-		return "", "", fmt.Errorf("read file: %w", err)
-	}
-	defer func() { _ = whole.Close() }() // read only
-	if sum, err = toolgroups.SumOf(whole); err != nil {
-		return "", "", fmt.Errorf("read file: %w", err)
 	}
 	for n := 1; ; n++ {
 		target := path.Join(Inbox, numberedName(name, n))
@@ -219,15 +213,18 @@ func (t *Runner) fetchFile(ctx context.Context, f chats.FileFetcher, a chats.Att
 	}
 }
 
-// download replaces the content of the open file part by the content of an attachment.
-func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, files *workspace.Root, part *os.File) error {
+// download replaces the content of the open file part by the content of an attachment. It returns the SHA-256 of what
+// the platform sent: a command can write to the file meanwhile.
+func download(ctx context.Context, f chats.FileFetcher, a chats.Attachment, files *workspace.Root, part *os.File) (sum string, err error) {
 	if err := part.Truncate(0); err != nil {
-		return fmt.Errorf("empty file: %w", err)
+		return "", fmt.Errorf("empty file: %w", err)
 	}
 	if _, err := part.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("empty file: %w", err)
+		return "", fmt.Errorf("empty file: %w", err)
 	}
-	return f.FetchFile(ctx, a, &limitWriter{w: files.BoundedWriter(part), left: chats.MaxFile})
+	received := sha256.New()
+	err = f.FetchFile(ctx, a, &limitWriter{w: io.MultiWriter(received, files.BoundedWriter(part)), left: chats.MaxFile})
+	return hex.EncodeToString(received.Sum(nil)), err
 }
 
 // limitWriter returns an error for writes beyond a number of bytes.

@@ -3,8 +3,6 @@ package turn
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"image"
 	_ "image/gif"  // decodes sizes
 	_ "image/jpeg" // decodes sizes
@@ -65,8 +63,7 @@ func pictureOf(data []byte) *toolgroups.Picture {
 	default:
 		return nil
 	}
-	sum := sha256.Sum256(data)
-	p := &toolgroups.Picture{Size: int64(len(data)), Sum: hex.EncodeToString(sum[:])}
+	p := &toolgroups.Picture{Size: int64(len(data)), Sum: toolgroups.SumOf(data)}
 	if size, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
 		p.Width, p.Height = size.Width, size.Height
 	}

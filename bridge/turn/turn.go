@@ -300,7 +300,6 @@ func (t *Runner) storeAndCheck(ctx context.Context, j *queue.Run, h *conversatio
 	if err := t.saveOrHold(ctx, j, h, m); err != nil {
 		return err
 	}
-	noteAnnounced(j, m)
 	if m.Role == agent.RoleTool {
 		if err := t.cfg.Asker.EndCall(ctx, j, m.CallID); err != nil {
 			return err
@@ -386,6 +385,7 @@ func isToolResult(m agent.Message) bool {
 // If it adds the question, it also records that the turn has begun. If it adds the result of a call, it
 // also resets the count of restarts without progress.
 func (t *Runner) appendMessages(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
+	noteAnnounced(j, messages) // also if the write fails: it may be made later, or have been made nevertheless
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
 		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
 		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, isToolResult) {
@@ -554,7 +554,6 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	if WorkOf(j).Preview != nil && prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1]) && t.wasAmongOthers(ctx, j, h) {
 		notes[len(notes)-1].Origin = toolgroups.OriginComputed
 	}
-	noteAnnounced(j, notes...)
 	return t.appendMessages(ctx, j, h, notes...)
 }
 

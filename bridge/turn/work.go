@@ -28,7 +28,7 @@ type Work struct {
 
 	// The fields below are not stored. waited says that the turn continues after a wait.
 	waited bool
-	// announced says that the log has announcements of the turn.
+	// announced says that the log may have announcements of the turn.
 	announced bool
 	// promptOthers is [Profile.PromptOthers] of the profile with which the turn ran last.
 	promptOthers bool

@@ -304,7 +304,7 @@ func (s story) modelLines() []string {
 		rounds, kept = rounds+1, m.CacheFor
 		used.Input, used.Cached, used.Output = used.Input+m.Usage.Input, used.Cached+m.Usage.Cached, used.Output+m.Usage.Output
 		if m.Model != "" {
-			models["`"+strings.ReplaceAll(m.Model, "`", "")+"`"] = true
+			models[wording.InlineCode(m.Model)] = true
 		}
 	}
 	if rounds == 0 {
@@ -346,7 +346,7 @@ func (s story) toolLines() []string {
 			if m.Status != agent.StatusOK {
 				outcome = "failed: " + m.Code
 			}
-			ran = append(ran, fmt.Sprintf("`%s` (%s, %s%s)", m.Tool, outcome, wording.ShortDuration(m.Time.Sub(asked)), approved[m.CallID]))
+			ran = append(ran, fmt.Sprintf("%s (%s, %s%s)", wording.InlineCode(m.Tool), outcome, wording.ShortDuration(m.Time.Sub(asked)), approved[m.CallID]))
 			delete(approved, m.CallID)
 		}
 	}

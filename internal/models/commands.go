@@ -82,10 +82,11 @@ func agentsNamed(agents []settings.Agent, wanted string) (found []settings.Agent
 // labelOf names an agent so that no other one can be meant: several can have one name, or the id of another as their
 // name. The built-in ones are those without an id.
 func labelOf(a settings.Agent) string {
+	name := "**" + wording.EscapeRevealed(wording.Clip(a.Name, maxShown)) + "**"
 	if a.BuiltIn {
-		return "**" + showLine(a.Name) + "**"
+		return name
 	}
-	return "**" + showLine(a.Name) + "** (" + wording.InlineCode(a.ID) + ")"
+	return name + " (" + wording.InlineCode(a.ID) + ")"
 }
 
 // maxShown bounds what is shown of an agent's description or prompt, in characters.
@@ -106,9 +107,6 @@ func (m *Models) describeNewAgent(a settings.Agent, scope toolgroups.Scope) stri
 	return text + fmt.Sprintf(" %s made it. Its instructions begin: %s", by, wording.EscapeRevealed(wording.Quote(a.Prompt, maxShown)))
 }
 
-// showLine returns the beginning of a text that people wrote, without its formatting.
-func showLine(text string) string { return wording.EscapeRevealed(wording.Clip(text, maxShown)) }
-
 func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
 	answer, err := m.Settings.Chats.Resolve(ctx, call.Chat, call.Owner)
 	if err != nil {
@@ -122,7 +120,7 @@ func (m *Models) listAgents(ctx context.Context, call bridge.CommandCall, agents
 		}
 		text.WriteString(mark + " " + labelOf(a))
 		if a.Description != "" {
-			text.WriteString(" – " + showLine(a.Description))
+			text.WriteString(" – " + wording.EscapeRevealed(wording.Quote(a.Description, maxShown)))
 		}
 		text.WriteString("\n\n")
 	}
@@ -182,7 +180,7 @@ func (m *Models) switchModel(ctx context.Context, call bridge.CommandCall) (stri
 	if err := m.Settings.Chats.SetModel(ctx, call.Chat, ref); err != nil {
 		return refusalText(err)
 	}
-	return fmt.Sprintf("`%s` answers here from now on. `/model default` takes that back.", displayName(ref)), nil
+	return wording.InlineCode(displayName(ref)) + " answers here from now on. `/model default` takes that back.", nil
 }
 
 // findOffered returns the model that a user names, and all models.
@@ -292,7 +290,7 @@ func (m *Models) modelCard(ctx context.Context, scope toolgroups.Scope) (interac
 		first := answer.Routes[0]
 		ref := settings.Ref{Provider: first.Provider.ID, Model: first.Model.ID}
 		others = slices.DeleteFunc(others, func(other settings.Ref) bool { return other == ref })
-		text = "Model: `" + displayName(ref) + "`"
+		text = "Model: " + wording.InlineCode(displayName(ref))
 		if client, err := m.newClient(ctx, first, false); err == nil {
 			m.refreshFacts(ctx, client)
 			if known := shortFacts(client.Facts()); known != "" {
@@ -311,7 +309,7 @@ func (m *Models) modelCard(ctx context.Context, scope toolgroups.Scope) (interac
 	if more := others[len(card.Choices):]; len(more) > 0 {
 		var names []string
 		for _, ref := range more[:min(len(more), maxListed)] {
-			names = append(names, "`"+displayName(ref)+"`")
+			names = append(names, wording.InlineCode(displayName(ref)))
 		}
 		text += "\n\nAlso: " + strings.Join(names, ", ")
 		if n := len(more) - len(names); n > 0 {

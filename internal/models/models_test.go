@@ -99,13 +99,13 @@ func (w *world) command(t testing.TB, args string) string {
 func TestInASharedChatANewAgentSaysWhoMadeIt(t *testing.T) {
 	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
 	w.NameOf = func(user string) string { return map[string]string{"telegram:2": "Bob"}[user] }
-	spy, err := w.Settings.Agents.Add(t.Context(), settings.Agent{Name: "Spy", Description: "[in](https://evil.example)\n# May I", Prompt: "Send it *all*", Owner: "telegram:-1", Author: "telegram:2"})
+	spy, err := w.Settings.Agents.Add(t.Context(), settings.Agent{Name: "Spy", Description: "[in](https://evil.example)\n# May I. ● answers here, and “all” is well", Prompt: "Send it *all*", Owner: "telegram:-1", Author: "telegram:2"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	agent := func(args string) string { return w.agentCommand(t, args) }
-	if got := agent(""); strings.Contains(got, "[in](") || strings.Contains(got, "\n# ") {
-		t.Errorf("the list has formatting of the agent's maker: %q", got)
+	if got, want := agent(""), " – “\\[in\\](https://evil.example) # May I. ● answers here, and ’all’ is well”\n\n"; !strings.Contains(got, want) {
+		t.Errorf("the list does not quote what the agent's maker wrote: %q", got)
 	}
 	if got, want := agent("Spy"), "**Spy** (`"+spy.ID+"`) answers here from now on. “Bob” made it. Its instructions begin: “Send it \\*all\\*”"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -392,6 +392,29 @@ func TestModelsAreSwitchedWithButtons(t *testing.T) {
 	}
 	if got := w.command(t, "default"); got != "The default model answers here again." {
 		t.Errorf("told %q", got)
+	}
+}
+
+// A provider names its models.
+func TestTheNameOfAModelIsNoMarkdown(t *testing.T) {
+	w := newWorld(t, models.OwnModel{Name: emulator.DefaultModel, API: models.APIMessages})
+	const name, shown = "x`[in](https://evil.example)`", "`x'[in](https://evil.example)'`"
+	for i := range 9 { // the last one has no button
+		if _, err := w.Settings.Models.Add(t.Context(), settings.Ref{Provider: settings.PresetID, Model: strings.Repeat("a", 9-i) + name}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Settings.Models.Add(t.Context(), settings.Ref{Provider: settings.PresetID, Model: name}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.command(t, ""); !strings.Contains(got, "Also: `a") || strings.Contains(got, "`[in]") {
+		t.Errorf("shown is %q", got)
+	}
+	if got := w.command(t, name); !strings.HasPrefix(got, shown+" answers here") {
+		t.Errorf("told %q", got)
+	}
+	if got := w.command(t, ""); !strings.HasPrefix(got, "Model: "+shown) {
+		t.Errorf("shown is %q", got)
 	}
 }
 

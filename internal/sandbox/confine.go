@@ -75,6 +75,19 @@ func ServeTask[Task any](limits Limits, in io.Reader, out io.Writer) (task Task,
 	return task, parent, nil
 }
 
+// ReadFile returns the beginning, up to limit bytes, of a file that the parent gave, in exactly as much memory. Others
+// can write the file meanwhile, so a child reads it once and makes all of its answer of these bytes.
+func ReadFile(descriptor uintptr, limit int64) ([]byte, error) {
+	file := os.NewFile(descriptor, "document")
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, min(info.Size(), limit))
+	_, err = io.ReadFull(file, data)
+	return data, err
+}
+
 // memoryPollInterval is the polling interval of LimitMemory.
 const memoryPollInterval = 5 * time.Millisecond
 

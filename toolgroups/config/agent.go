@@ -25,18 +25,29 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner, Author: call.User, Outside: call.HoldsOthers,
 	})
 	if err != nil {
-		return toolgroups.Result{}, toolError(ctx, codeCreationFailed, err)
+		failed := toolgroups.CodeExecution // the store may have failed behind the write
+		if _, refused := errors.AsType[*settings.Error](err); refused {
+			failed = codeCreationFailed
+		}
+		return toolgroups.Result{}, toolError(ctx, failed, err)
 	}
+	line := fmt.Sprintf("I made the agent %s (%s)", wording.Quote(a.Name, maxAnnouncedName), a.ID)
+	if a.Description != "" {
+		line += ", described as " + wording.Quote(a.Description, maxAnnouncedDescription)
+	}
+	line += ". Its instructions begin: " + wording.Quote(a.Prompt, maxAnnouncedPrompt)
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
 			a.Name, a.ID, a.ID),
-		Announced: []toolgroups.Announcement{{Text: fmt.Sprintf("I made the agent %s (%s). Its instructions begin: %s", wording.Quote(a.Name, maxPromptExcerpt), a.ID, wording.Quote(a.Prompt, maxAnnouncedPrompt)), Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
+		Announced: []toolgroups.Announcement{{Text: line, Undo: toolgroups.UndoData(createdAgent{a.ID, call.User})}},
 	}, nil
 }
 
-// exceedsLine reports whether the line of a new agent would not show all of its prompt.
+// exceedsLine reports whether the line of a new agent would not show all of its texts.
 func exceedsLine(call toolgroups.Call) bool {
-	return toolgroups.ExceedsLine(call, maxAnnouncedPrompt, func(in createAgentArgs) string { return in.SystemPrompt })
+	return toolgroups.ExceedsLine(call, maxAnnouncedName, func(in createAgentArgs) string { return in.Name }) ||
+		toolgroups.ExceedsLine(call, maxAnnouncedDescription, func(in createAgentArgs) string { return in.Description }) ||
+		toolgroups.ExceedsLine(call, maxAnnouncedPrompt, func(in createAgentArgs) string { return in.SystemPrompt })
 }
 
 // createdAgent is the data that undoes the creation of an agent.
@@ -64,8 +75,9 @@ func (f *Tools) undoCreateAgent(ctx context.Context, scope toolgroups.Scope, dat
 const (
 	// maxPromptExcerpt bounds what a list shows of a prompt, in characters.
 	maxPromptExcerpt = 100
-	// maxAnnouncedPrompt bounds what the line of a new agent shows of its prompt, in characters.
-	maxAnnouncedPrompt = 600
+	// maxAnnouncedName, maxAnnouncedDescription and maxAnnouncedPrompt bound what the line of a new agent shows, in
+	// characters.
+	maxAnnouncedName, maxAnnouncedDescription, maxAnnouncedPrompt = 100, 200, 600
 )
 
 func (f *Tools) listAgents(ctx context.Context, _ toolgroups.Call, _ noArgs) (string, error) {

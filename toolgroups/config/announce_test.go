@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -43,24 +44,43 @@ func TestANewAgentIsAnnouncedAndCanBeUndone(t *testing.T) {
 	}
 }
 
-// The instructions of an agent that words of others may have asked for are shown as a whole: by its line, or by a card
-// before.
+// The texts of an agent that words of others may have asked for are shown as a whole: by its line, or by a card before.
 func TestALineShowsAllOfAnAgentOrACardDoes(t *testing.T) {
-	for _, length := range []int{30, 600, 601, 5000} {
-		prompt := "You answer in rhymes. " + strings.Repeat("x", length-22)
-		call := toolgroups.Call{
-			Name: "create_agent", Arguments: json.RawMessage(`{"name":"Poet","system_prompt":"` + prompt + `"}`),
-			Scope: toolgroups.Scope{User: "fake:1", Owner: "fake:1", Chat: "fake:1", Direct: true, HoldsOthers: true},
-		}
-		tool := newDesk(t).family.CreateAgent()
-		asks := tool.NeedsApproval != nil && tool.NeedsApproval(call)
-		res, fault := toolgroups.Run(t.Context(), nil, tool, call)
-		if fault != nil || len(res.Announced) != 1 {
-			t.Fatal(fault, res.Announced)
-		}
-		if shown := strings.Contains(res.Announced[0].Text, prompt); shown == asks {
-			t.Errorf("%d characters: asks %t, and its line shows all of them: %t", length, asks, shown)
-		}
+	long := func(n int) string { return strings.Repeat("x", n) }
+	for name, c := range map[string]struct {
+		args args
+		asks bool
+	}{
+		"short":                      {args{"name": "Poet", "system_prompt": "You rhyme."}, false},
+		"all that fits":              {args{"name": long(100), "description": long(200), "system_prompt": long(600)}, false},
+		"a longer prompt":            {args{"name": "Poet", "system_prompt": long(601)}, true},
+		"a longer description":       {args{"name": "Poet", "description": long(201), "system_prompt": "You rhyme."}, true},
+		"a name that is spelled out": {args{"name": strings.Repeat("a\u2063", 50), "system_prompt": "You rhyme."}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoded, err := json.Marshal(c.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := toolgroups.Call{
+				Name: "create_agent", Arguments: encoded,
+				Scope: toolgroups.Scope{User: "fake:1", Owner: "fake:1", Chat: "fake:1", Direct: true, HoldsOthers: true},
+			}
+			tool := newDesk(t).family.CreateAgent()
+			if asks := tool.NeedsApproval != nil && tool.NeedsApproval(call); asks != c.asks {
+				t.Errorf("asks %t", asks)
+			}
+			res, fault := toolgroups.Run(t.Context(), nil, tool, call)
+			if fault != nil || len(res.Announced) != 1 {
+				t.Fatal(fault, res.Announced)
+			}
+			shown := wording.Clip(res.Announced[0].Text, toolgroups.MaxAnnouncement)
+			for what, text := range c.args {
+				if !c.asks && !strings.Contains(shown, "“"+text.(string)+"”") {
+					t.Errorf("the line shows not all of the %s: %q", what, shown)
+				}
+			}
+		})
 	}
 }
 

@@ -207,7 +207,7 @@ func TestAgentTools(t *testing.T) {
 	d.fault("not_found", "delete_agent", args{"agent_id": "nope"})
 	d.fault("validation_error", "delete_agent", args{})
 	d.kv.writes = true
-	d.fault("creation_failed", "create_agent", args{"name": "n", "system_prompt": "p"})
+	d.fault("execution_error", "create_agent", args{"name": "n", "system_prompt": "p"})
 	d.fault("update_failed", "update_agent", args{"agent_id": id, "name": "x"})
 	d.fault("deletion_failed", "delete_agent", args{"agent_id": id})
 	d.kv.writes = false

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -38,7 +37,7 @@ func (t *tools) readFile(_ context.Context, call toolgroups.Call, in readArgs) (
 	if err != nil {
 		return toolgroups.Result{}, fileError(in.Path, err)
 	}
-	sum, _ := toolgroups.SumOf(bytes.NewReader(data)) // memory is read without errors
+	sum := toolgroups.SumOf(data)
 	if decoder != nil {
 		if data, err = decoder.Bytes(data); err != nil {
 			return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeExecution,

@@ -1,15 +1,16 @@
 package documents
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"oneclaw/internal/sandbox"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/documents/office"
 	"oneclaw/toolgroups/files"
 )
@@ -22,7 +23,7 @@ const (
 	// documentFD is the document's file descriptor in the child.
 	documentFD = 3
 	// gcMemoryLimit is the memory limit of a child's garbage collector. Above maxMemory the child
-	// exits. Both are in bytes.
+	// exits. Both are in bytes, and the document comes on top of them.
 	gcMemoryLimit = 96 << 20
 	maxMemory     = 160 << 20
 	// maxMapped bounds the address space that a child may map. Go maps more than it uses.
@@ -47,6 +48,8 @@ type task struct {
 type report struct {
 	Text string `json:"text"`
 	Code string `json:"code,omitempty"`
+	// Sum is the [toolgroups.SumOf] the document.
+	Sum string `json:"sum,omitempty"`
 	// Mail is true for a mail. Files are the names of files whose content follows, in messages of piece.
 	Mail  bool     `json:"mail,omitempty"`
 	Files []string `json:"files,omitempty"`
@@ -113,17 +116,19 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("documents: %w", err)
 	}
-	sandbox.LimitMemory(gcMemoryLimit, maxMemory, func() {
+	data, err := sandbox.ReadFile(documentFD, maxFileSize)
+	if err != nil {
+		return fmt.Errorf("documents: %w", err)
+	}
+	size := int64(len(data))
+	sandbox.LimitMemory(gcMemoryLimit+size, maxMemory+size, func() {
 		_ = parent.Send(t.errorReport(fmt.Sprintf("takes more memory than the limit of %d MiB. Ask for it in parts, or as CSV or text", maxMemory>>20)))
 	})
-	file := os.NewFile(documentFD, "document")
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	return t.answer(ctx, file, info.Size()).send(parent)
+	r := t.answer(ctx, bytes.NewReader(data), size)
+	r.Sum = toolgroups.SumOf(data)
+	return r.send(parent)
 }
 
 // errorReport returns an error about the document.

@@ -17,7 +17,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"os"
 	"path"
 	"strings"
 
@@ -99,10 +98,6 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 		return toolgroups.Result{}, files.ToolError(name, err, maxFileSize, CodeDocument)
 	}
 	defer func() { _ = f.Close() }() // The file is only read.
-	opened, err := f.Stat()
-	if err != nil {
-		return toolgroups.Result{}, fmt.Errorf("documents: %w", err)
-	}
 	if err := named.AcquireSlot(ctx, d.slots); err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -134,9 +129,7 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 		res.Origin = toolgroups.OriginMail
 	}
 	if len(kept) == 0 { // names of saved files are in part the model's
-		if res.Read, err = sumOfUnchanged(f, opened); err != nil {
-			return toolgroups.Result{}, fmt.Errorf("documents: %w", err)
-		}
+		res.Read = r.Sum
 	}
 	for i, f := range kept {
 		to := path.Join("mail-attachments", strings.TrimSuffix(path.Base(rel), path.Ext(rel)), wording.SafeFileName(f.name, i+1))
@@ -146,20 +139,6 @@ func (d *Documents) runTask(ctx context.Context, call toolgroups.Call, name stri
 		res.Text += fmt.Sprintf("\n[Saved: %s]", to)
 	}
 	return res, nil
-}
-
-// sumOfUnchanged returns the [toolgroups.Result.Read] of a file that was opened before; "" if it was written since, by
-// a script that runs beside the call.
-func sumOfUnchanged(f *os.File, opened os.FileInfo) (string, error) {
-	sum, err := toolgroups.SumOf(io.NewSectionReader(f, 0, opened.Size()))
-	if err != nil {
-		return "", err
-	}
-	now, err := f.Stat()
-	if err != nil || now.Size() != opened.Size() || !now.ModTime().Equal(opened.ModTime()) {
-		return "", err
-	}
-	return sum, nil
 }
 
 // freeCopy returns the first of name, name-2, name-3 and so on that no file has, or one with this content.

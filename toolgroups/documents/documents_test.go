@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,6 +91,44 @@ func (h *harness) must(t testing.TB, tool, args string) toolgroups.Result {
 		t.Fatalf("%s(%s): %s: %s", tool, args, err.Code, err.Message)
 	}
 	return res
+}
+
+// opened is the context of a call, which runs then once the call has opened its file and waits for its turn.
+type opened struct {
+	context.Context
+	once sync.Once
+	then func()
+}
+
+func (o *opened) Done() <-chan struct{} {
+	o.once.Do(o.then)
+	return o.Context.Done()
+}
+
+// What counts as read is what the text is from, also if a script writes beside the call and sets the time back.
+func TestWhatWasReadIsWhatTheTextIsFrom(t *testing.T) {
+	h := newHarness(t)
+	const before = "name,page\n"
+	for args, tool := range map[string]string{`{"path":"n.csv"}`: "read_document", `{"path":"n.csv","query":"more"}`: "search_document"} {
+		for what, content := range map[string]string{"appended": before + "more,2\n", "in its place": "many,more\n"} {
+			h.put(t, "n.csv", []byte(before))
+			name := filepath.Join(h.dir, "n.csv")
+			ctx := &opened{Context: t.Context(), then: func() {
+				info, err := os.Stat(name)
+				if err != nil {
+					t.Error(err)
+				}
+				h.put(t, "n.csv", []byte(content))
+				if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
+					t.Error(err)
+				}
+			}}
+			res, err := h.tools[tool].Run(ctx, toolgroups.Call{Name: tool, Arguments: json.RawMessage(args), Scope: toolgroups.Scope{Workspace: h.dir}})
+			if err != nil || !strings.Contains(res.Text, "more") || res.Read != toolgroups.SumOf([]byte(content)) {
+				t.Errorf("%s, %s: %v, %q has the sum %s, want %s", tool, what, err, res.Text, res.Read, toolgroups.SumOf([]byte(content)))
+			}
+		}
+	}
 }
 
 // fault runs a call that has to fail.

@@ -19,7 +19,7 @@ import (
 func TestToolsOfAServerAreAGroup(t *testing.T) {
 	c := discovered(t, mcp.Config{}, child(t, "fake"))
 	g := c.Groups()[0]
-	if g.Name != "mcp_x" || g.Source != "mcp:x" || g.DisplayName != "Fake Things x (MCP)" ||
+	if g.Name != "mcp_x" || g.Source != "mcp:x" || g.DisplayName != "x (MCP): Fake Things" ||
 		g.Description != "Does things for tests" || g.Role != toolgroups.RoleUser {
 		t.Errorf("group %+v", g)
 	}

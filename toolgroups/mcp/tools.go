@@ -71,7 +71,7 @@ func (s *server) buildGroup(r record) toolgroups.Group {
 	l := r.offered()
 	g := toolgroups.Group{
 		Name:        groupPrefix + s.name,
-		DisplayName: strings.TrimSpace(l.Title + " " + s.name + " (MCP)"),
+		DisplayName: strings.TrimSuffix(s.name+" (MCP): "+l.Title, ": "), // shortened, it still has the name that the operator chose
 		Description: s.line(r),
 		Source:      "mcp:" + s.name,
 		Role:        s.role,

@@ -214,7 +214,7 @@ func TestWriteErrorsAreTold(t *testing.T) {
 		}
 		b := &bench{Memory: m, tool: tool}
 		_, fault := b.call(t, ada, map[string]string{"content": "a fact"})
-		if fault == nil || fault.Code != memory.CodeSave || strings.Contains(fault.Message, "/srv") {
+		if fault == nil || fault.Code != toolgroups.CodeExecution || strings.Contains(fault.Message, "/srv") {
 			t.Errorf("%v: %+v", cause, fault)
 		}
 	}

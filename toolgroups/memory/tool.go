@@ -258,5 +258,6 @@ func (m *Memory) fault(ctx context.Context, call toolgroups.Call, err error) err
 		return ctx.Err()
 	}
 	m.cfg.Logger.Error("memory was not saved", "owner", call.Owner, "err", err)
-	return toolgroups.Errorf(CodeSave, "The note could not be saved. Try again later.")
+	// This code says that it may have been saved, as a store can fail behind a write.
+	return toolgroups.Errorf(toolgroups.CodeExecution, "The note could not be saved. Try again later.")
 }

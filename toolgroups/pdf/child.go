@@ -20,6 +20,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"oneclaw/internal/sandbox"
+	"oneclaw/toolgroups"
 )
 
 // ChildArgument starts the child process: a program that is started with it as its only argument
@@ -72,7 +73,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := parent.Send(reply{}); err != nil {
 		return err
 	}
-	data, err := readDocument(s.MaxFile)
+	data, err := sandbox.ReadFile(documentFD, s.MaxFile)
 	if err != nil {
 		return parent.Send(errorReply(fmt.Errorf("read the document: %w", err)))
 	}
@@ -80,7 +81,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return parent.Send(errorReply(err))
 	}
-	if err := parent.Send(reply{Count: doc.pageCount, XFA: doc.xfa}); err != nil {
+	if err := parent.Send(reply{Count: doc.pageCount, XFA: doc.xfa, Sum: toolgroups.SumOf(data)}); err != nil {
 		return err
 	}
 	for q := range requests {
@@ -109,18 +110,6 @@ func startConfined(s setup) (pdfium.Pdfium, error) {
 		err = sandbox.Confine(sandbox.Limits{Memory: maxMapped, CPU: maxCPUTime})
 	}
 	return instance, err
-}
-
-// readDocument reads the document, up to the limit, into exactly as much memory.
-func readDocument(limit int64) ([]byte, error) {
-	file := os.NewFile(documentFD, "document")
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, min(info.Size(), limit))
-	_, err = io.ReadFull(file, data)
-	return data, err
 }
 
 func startPDFium(s setup) (pdfium.Pdfium, error) {

@@ -70,7 +70,7 @@ func (e *engine) runSession(c *sandbox.Process, f func(*remoteDocument) error) e
 	if err != nil {
 		return err
 	}
-	d.pageCount, d.xfa = opened.Count, opened.XFA
+	d.pageCount, d.xfa, d.sum = opened.Count, opened.XFA, opened.Sum
 	return f(d)
 }
 
@@ -90,7 +90,8 @@ func (e *engine) close() {
 type remoteDocument struct {
 	child     *sandbox.Process
 	pageCount int
-	xfa       bool // a form that PDFium cannot show
+	xfa       bool   // a form that PDFium cannot show
+	sum       string // of the bytes that the child has read
 }
 
 // receive reads all messages of a result. It returns the last one, and the joined data.

@@ -178,6 +178,22 @@ func TestExtractText(t *testing.T) {
 	}
 }
 
+// What counts as read is what the text is from, whatever a call beside this one makes of the file: in its place may stand
+// by then what somebody sent.
+func TestWhatWasReadIsWhatTheTextIsFrom(t *testing.T) {
+	d := newDesk(t, pdf.Config{})
+	read, later := text("written first, read").bytes(), text("written meanwhile..").bytes()
+	d.put(t, "mine.pdf", read)
+	ctx := toolgroups.WithReporter(t.Context(), func(string) { d.put(t, "mine.pdf", later) })
+	res, fault := d.run(ctx, "pdf_extract_text", `{"path":"mine.pdf"}`)
+	if fault != nil {
+		t.Fatalf("%s: %s", fault.Code, fault.Message)
+	}
+	if !strings.Contains(res.Text, "written first") || res.Read != toolgroups.SumOf(read) || len(read) != len(later) {
+		t.Errorf("%q is the text of a file of %d bytes with the sum %s, want %d, %s", res.Text, len(later), res.Read, len(read), toolgroups.SumOf(read))
+	}
+}
+
 func TestWhatWasFilledInIsText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})

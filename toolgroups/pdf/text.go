@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -35,6 +34,7 @@ type extraction struct {
 	damaged    selection // pages that cannot be read
 	remaining  selection // missing or incomplete pages
 	xfa        bool      // the document is a form that PDFium cannot show
+	sum        string    // of the document
 	timedOut   bool      // stopped because time ran out, not because of the limit
 }
 
@@ -48,7 +48,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 	soft, cancel := withTimeForResult(ctx)
 	defer cancel()
 	err = p.withDocument(soft, s, func(doc *remoteDocument) error {
-		x.pageCount, x.xfa = doc.pageCount, doc.xfa
+		x.pageCount, x.xfa, x.sum = doc.pageCount, doc.xfa, doc.sum
 		if x.selected, err = parsePages(in.Pages, doc.pageCount); err != nil {
 			return toolgroups.Errorf(codeInvalidPageRange,
 				"'%s' is no valid selection of pages: '%s' has %d pages. Write it like 3, 1-5 or 1,3,5-7.",
@@ -67,9 +67,7 @@ func (p *PDF) extractText(ctx context.Context, call toolgroups.Call, in textArgs
 		return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeTimeout,
 			"The text of '%s' could not be read in time. Try fewer pages, or pdf_render_page.", s.name())
 	}
-	res := x.buildResult(call, s, p.cfg.Now())
-	res.Read, err = toolgroups.SumOf(io.NewSectionReader(s.file, 0, s.size))
-	return res, err
+	return x.buildResult(call, s, p.cfg.Now()), nil
 }
 
 // charLimit returns the limit of a call in characters. If asked is 0, or barely above the limit of a result,
@@ -129,7 +127,7 @@ func (x *extraction) readPages(ctx context.Context, doc *remoteDocument) error {
 func (x *extraction) buildResult(call toolgroups.Call, s source, now time.Time) toolgroups.Result {
 	head := fmt.Sprintf("File: %s\nPages: %s of %d\n", s.name(), oneLine(x.selected.String()), x.pageCount)
 	body := files.Shorten(call.Scope, s.baseName(), x.body.String(), files.InlineLimit(call.Scope), now)
-	return toolgroups.Result{Text: head + body + x.notices()}
+	return toolgroups.Result{Text: head + body + x.notices(), Read: x.sum}
 }
 
 // notices returns notes on pages that are missing or have no text.

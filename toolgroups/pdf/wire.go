@@ -46,6 +46,8 @@ type reply struct {
 	Count int `json:"count,omitempty"`
 	// XFA is set if the document is a form that PDFium cannot show.
 	XFA bool `json:"xfa,omitempty"`
+	// Sum is the [toolgroups.SumOf] the document, as it was opened.
+	Sum string `json:"sum,omitempty"`
 	// Width, Height and DPI describe a picture.
 	Width  int `json:"width,omitempty"`
 	Height int `json:"height,omitempty"`
