@@ -42,7 +42,7 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 	})
 }
 
-// What is measured is in docs/speed.md.
+// What is measured is in docs/measured.md.
 func TestStreams(t *testing.T) {
 	cfg := quick()
 	cfg.MessagesPerSecond, cfg.Burst, cfg.EditsPerMinute = 1, 3, 50

@@ -43,7 +43,7 @@ func TestAnyAnswerInAnyChunks(t *testing.T) {
 	})
 }
 
-// What is measured is in docs/speed.md.
+// What is measured is in docs/measured.md.
 func TestStreams(t *testing.T) {
 	s := newEmulated(t, emulator.Config{Limits: emulator.ServiceLimits()})
 	platformtest.MeasureStreams(t, harnessOver(t, s), os.Getenv("TEST_ONECLAW_STREAMS"), func() (n int) {

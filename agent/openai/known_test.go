@@ -36,7 +36,7 @@ func TestProvidersTell(t *testing.T) {
 			t.Errorf("%s, again: %+v, %v", p.Name, again, err)
 		}
 	}
-	document(t, "what is known", b.String())
+	document(t, liveDocument, "what is known", b.String())
 }
 
 // said is a cell of the table.

@@ -43,10 +43,13 @@ func badAnswers() map[string]badAnswer {
 	}
 }
 
-const liveDocument = "../../docs/live.md"
+const (
+	liveDocument     = "../../docs/live.md"
+	measuredDocument = "../../docs/measured.md"
+)
 
 // TestLiveConversations holds every conversation with every service. The table in
-// docs/live.md is what came of it; -update writes it.
+// docs/measured.md is what came of it; -update writes it.
 func TestLiveConversations(t *testing.T) {
 	var mu sync.Mutex
 	held := map[string]bool{}
@@ -64,7 +67,7 @@ func TestLiveConversations(t *testing.T) {
 		}
 	})
 	if len(held) == len(emulator.Profiles())*len(conversations) { // and not some alone
-		document(t, "conversations", table(held))
+		document(t, measuredDocument, "conversations", table(held))
 	}
 }
 
@@ -90,10 +93,10 @@ func table(held map[string]bool) string {
 	return b.String()
 }
 
-// document compares a part of docs/live.md with what it has to be, or writes it.
-func document(t *testing.T, part, want string) {
+// document compares a part of a document with what it has to be, or writes it.
+func document(t *testing.T, file, part, want string) {
 	t.Helper()
-	data, err := os.ReadFile(liveDocument)
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +105,13 @@ func document(t *testing.T, part, want string) {
 	got, tail, ends := strings.Cut(rest, end)
 	switch {
 	case !ok || !ends:
-		t.Fatalf("%s has no part %q", liveDocument, part)
+		t.Fatalf("%s has no part %q", file, part)
 	case got == want:
 	case flag.Lookup("update").Value.String() == "true":
-		if err := os.WriteFile(liveDocument, []byte(head+begin+want+end+tail), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(head+begin+want+end+tail), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the part %q of %s is not what the tests find; -update writes it. Want:\n%s", part, liveDocument, want)
+		t.Errorf("the part %q of %s is not what the tests find; -update writes it. Want:\n%s", part, file, want)
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // conversations are what is spoken with every service. Their names are the columns of the
-// table in docs/live.md.
+// table in docs/measured.md.
 var conversations = []struct {
 	name string
 	hold func(t *testing.T, p emulator.Profile)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -182,4 +183,68 @@ func number(t *testing.T, text []byte) int {
 		t.Fatalf("no number: %v", err)
 	}
 	return n
+}
+
+// TestTheManualListsEveryDocument: a page that the index does not name is one that people do not find.
+func TestTheManualListsEveryDocument(t *testing.T) {
+	index, err := os.ReadFile("../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("%d documents, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+}
+
+// TestThePagesOfThePlatformsQuoteTheProgram: in the tables of what goes wrong, a reader searches for the words
+// that stand on the screen. Those in code are from the sources of the platform, those in quotes from the bot.
+func TestThePagesOfThePlatformsQuoteTheProgram(t *testing.T) {
+	sentences, err := os.ReadFile("../../docs/texts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, platform := range []string{"telegram", "slack"} {
+		page, err := os.ReadFile("../../docs/" + platform + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob("../../" + platform + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sources strings.Builder
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(file, "_test.go") {
+				sources.Write(source)
+			}
+		}
+		problems := regexp.MustCompile(`(?m)^\| \d+ \| (.*?) \| `).FindAllStringSubmatch(string(page), -1)
+		if len(problems) < 10 {
+			t.Errorf("docs/%s.md has %d problems, want 10", platform, len(problems))
+		}
+		for _, problem := range problems {
+			for _, quote := range regexp.MustCompile("`([^`]+)`|“([^”]+)”").FindAllStringSubmatch(problem[1], -1) {
+				where := sources.String()
+				if quote[2] != "" {
+					where = string(sentences)
+				}
+				for piece := range strings.SplitSeq(quote[1]+quote[2], "…") {
+					command := strings.HasPrefix(piece, "/")
+					if !command && !strings.Contains(where, strings.TrimSpace(piece)) {
+						t.Errorf("docs/%s.md: the program does not say %q", platform, piece)
+					}
+				}
+			}
+		}
+	}
 }

@@ -15,14 +15,14 @@ import (
 	"oneclaw/toolgroups/search"
 )
 
-// What stands in docs/bill.md about first requests, between two marks.
+// What stands in docs/measured.md about first requests, between two marks.
 const (
-	firstDocs  = "../../docs/bill.md"
+	firstDocs  = "../../docs/measured.md"
 	firstBegin = "<!-- first requests -->\n"
-	firstEnd   = "<!-- end -->"
+	firstEnd   = "<!-- end of first requests -->"
 )
 
-// TestFirstRequestsInTokens compares the table of docs/bill.md, and the figures of the README, with what tools
+// TestFirstRequestsInTokens compares the table of docs/measured.md, and the figures of the README, with what tools
 // and list of groups cost in the first request of a conversation. ONECLAW_UPDATE=1 writes the table.
 func TestFirstRequestsInTokens(t *testing.T) {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)

@@ -14,7 +14,7 @@ func Root(load cli.Loader) *cobra.Command {
 		Use:   "oneclaw-lab",
 		Short: "Try oneclaw with emulated services",
 	}
-	const measures = "the tests measure that now, see docs/tool-search.md and docs/cluster.md"
+	const measures = "the tests measure that now, see docs/measured.md"
 	root.AddCommand(
 		demoCommand(load), emulatorsCommand(),
 		cli.GoneCommand("bill", "oneclaw tools counts what a first request carries"), cli.GoneCommand("replay", "there are no recordings any more"),
