@@ -167,6 +167,9 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		}
 		outbox.DeliveryOf(j).RepliesTo = answers
 	}
+	if outbox.DeliveryOf(j).RepliesTo == "" && isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()) {
+		j.Message.Text = "/" + stopName
+	}
 	in.workers.setKind(j)
 	room := in.limiter.reserve(j)
 	switch {
