@@ -116,6 +116,7 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 		{Name: "note", Description: "Note.", Parameters: object, Repeatable: true, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
 		{Name: "jot", Description: "Note.", Parameters: object, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
 		{Name: "stall", Description: "Stall.", Parameters: object, Undo: n.undo, Run: stall},
+		{Name: "sort", Description: "Sort.", Parameters: json.RawMessage(`{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}}}`), Effect: toolgroups.Consequential, Each: "ids", Run: silent},
 		{Name: "run", Description: "Run.", Parameters: object, Run: stall},
 		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent, Undo: n.undo},
 		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},

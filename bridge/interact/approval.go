@@ -310,7 +310,7 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
 	}
 	expires := g.cfg.Now().Add(g.cfg.Timeout)
-	card := approvalCard(j, &r, tool, arguments, addresses, g.cfg.Timeout, g.cfg.Cards.formatCommands)
+	card := approvalCard(j, &r, tool, tool.CountChanged(call.Arguments), arguments, addresses, g.cfg.Timeout, g.cfg.Cards.formatCommands)
 	card.Data, card.Expires = data, expires
 	asked.CardToken, err = g.cfg.Cards.Post(ctx, strings.Join(parts, "/"), outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {

@@ -65,13 +65,16 @@ func ShowTask(j *queue.Run) string {
 	return wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
 }
 
-// approvalQuestion returns what the card of a call, or of several that would open addresses, asks.
-func approvalQuestion(tool string, addresses []*addressCall) string {
+// approvalQuestion returns what the card of a call, or of several that would open addresses, asks. changed is how
+// many things the call lists to change.
+func approvalQuestion(tool string, changed int, addresses []*addressCall) string {
 	what := wording.InlineCode(tool)
 	if tool == "exec" {
 		what = "this command"
 	}
 	switch servers, n := serverTools(addresses), len(addresses); {
+	case n == 0 && changed > 1:
+		return fmt.Sprintf("May I run %s on %d things at once?", what, changed)
 	case n == 0:
 		return fmt.Sprintf("May I run %s?", what)
 	case servers != "" && n == 1:
@@ -86,7 +89,7 @@ func approvalQuestion(tool string, addresses []*addressCall) string {
 }
 
 // approvalCard returns the card that asks whether a call may run.
-func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments string, addresses []*addressCall, timeout time.Duration, format func(platform, text string) string) Card {
+func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, arguments string, addresses []*addressCall, timeout time.Duration, format func(platform, text string) string) Card {
 	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
@@ -95,7 +98,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, arguments stri
 		card.ReplyTo = ""
 	}
 	var text strings.Builder
-	text.WriteString("**" + approvalQuestion(r.Tool, addresses) + "**")
+	text.WriteString("**" + approvalQuestion(r.Tool, changed, addresses) + "**")
 	if began := trigger(j); began != "" {
 		fmt.Fprintf(&text, " It is for %s.", began)
 	}
