@@ -589,6 +589,8 @@ func connect(t *testing.T, ctx context.Context, pane string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("/connect google "+proof), chromedp.KeyEvent("\r"))
+	do(t, tab, chromedp.Click(chromedp.CSS("button")))
+	waitFor(t, tab, `document.querySelector("button").innerText === "Copied" || String(getSelection()) === document.querySelector("code").innerText`)
+	do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent(proof), chromedp.KeyEvent("\r"))
 	says(t, ctx, pane, "is connected")
 }
