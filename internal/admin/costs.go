@@ -126,14 +126,14 @@ func (p *Pages) daysSection(ctx context.Context, now time.Time) (section, error)
 		return section{}, err
 	}
 	s := section{Title: "By day", Table: &table{Caption: fmt.Sprintf("The last %d days, the newest first", costDays), Columns: columns(append([]string{"Day"}, usageColumns...)...), Empty: "Nothing was used."}}
-	unpriced := int64(0)
+	unpriced := false
 	for _, d := range slices.Backward(days) {
-		if unpriced += d.Unpriced; d.Calls > 0 {
+		if unpriced = unpriced || d.Unpriced > 0; d.Calls > 0 {
 			s.Table.Rows = append(s.Table.Rows, usageRow(d.Day, d.Usage))
 		}
 	}
-	if unpriced > 0 {
-		s.Text = []string{budget.FormatCount(unpriced) + " calls have no known price: add prices to the settings."}
+	if unpriced {
+		s.Text = []string{"Where a price is unknown, add prices to the settings."}
 	}
 	return s, nil
 }
@@ -149,10 +149,4 @@ func usageRow(of string, u budget.Usage) []cell {
 	return append(row, number(costText(u)))
 }
 
-// costText formats a cost; it returns "unknown" if no price is known.
-func costText(u budget.Usage) string {
-	if u.Money == 0 && u.Unpriced > 0 {
-		return "unknown"
-	}
-	return u.Money.String()
-}
+func costText(u budget.Usage) string { return cmp.Or(budget.CostText(u), u.Money.String()) }
