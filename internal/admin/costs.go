@@ -30,9 +30,6 @@ func (p *Pages) costs(ctx context.Context, r request) (page, error) {
 	}
 	choose := form{View: costsView, IsSearch: true, Submit: "Show", Fields: []field{{Name: "day", Label: "Day", Value: day, Hint: today}}}
 	sections := []section{{Title: "Budgets", Table: limits}}
-	if p.Allowance != "" {
-		sections[0].Text = []string{"People who were let in from a chat: " + strings.ToLower(p.Allowance[:1]) + p.Allowance[1:]}
-	}
 	for i, by := range []struct {
 		kind          budget.Kind
 		title, column string
@@ -79,6 +76,9 @@ func (p *Pages) limitsTable(ctx context.Context) (*table, error) {
 		t.Rows = append(t.Rows, cells)
 	}
 	row("each person, a day", limits.User)
+	if p.Allowance != "" {
+		t.Rows = append(t.Rows, []cell{text("each person who was let in from a chat, a day"), text(p.Allowance), number(""), number("")})
+	}
 	row("each chat, a day", limits.Chat)
 	row("all together, today", report.Total.Limit, report.Total.Spent)
 	row("all together, this month", report.Month.Limit, report.Month.Spent)
