@@ -132,3 +132,8 @@ func (c Call) EffectiveArguments() string {
 	}
 	return c.Arguments
 }
+
+// IsSame reports whether two calls run the same tool with the same arguments.
+func (c Call) IsSame(other Call) bool {
+	return c.EffectiveTool() == other.EffectiveTool() && c.EffectiveArguments() == other.EffectiveArguments()
+}

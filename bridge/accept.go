@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,8 @@ type intake struct {
 	deadLetters  queue.DeadLetterStore
 	measure      queue.Counter
 	retryFor     time.Duration
-	onErased     func(context.Context) error // see [Hooks]
+	onErased     func(context.Context) error                          // see [Hooks]
+	commandFor   func(context.Context, chats.Message) (string, error) // see [Hooks]
 	now          func() time.Time
 	log          *slog.Logger
 
@@ -167,6 +169,13 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		}
 		outbox.DeliveryOf(j).RepliesTo = answers
 	}
+	if outbox.DeliveryOf(j).RepliesTo == "" {
+		command, err := in.meantCommand(ctx, m)
+		if err != nil {
+			return err
+		}
+		j.Message.Text = cmp.Or(command, m.Text)
+	}
 	in.workers.setKind(j)
 	room := in.limiter.reserve(j)
 	switch {
@@ -188,6 +197,20 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		outbox.DeliveryOf(j).Delay = in.delayTracker.delayToReport(j)
 	}
 	return in.enqueue(ctx, j)
+}
+
+// meantCommand returns the command that a message stands for at this moment, although it does not look like one; empty
+// if there is none.
+func (in *intake) meantCommand(ctx context.Context, m chats.Message) (string, error) {
+	switch {
+	case m.Kind != chats.KindText:
+		return "", nil
+	case isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()):
+		return "/" + stopName, nil
+	case in.commandFor == nil:
+		return "", nil
+	}
+	return in.commandFor(ctx, m)
 }
 
 // staleAfter is the age of a message, by its platform's clock, above which the answer mentions the

@@ -61,12 +61,21 @@ type announcedLine struct {
 }
 
 // announce posts the announcements of a job's turn that no card shows yet. It may be called again: which
-// card shows which follows from the keys of the cards.
-func (a *announcer) announce(ctx context.Context, j *queue.Run) error {
+// card shows which follows from the keys of the cards. Calls that a restart cut off are offered again only when the
+// turn is over, because until then the model may make them again.
+func (a *announcer) announce(ctx context.Context, j *queue.Run, over bool) error {
 	all, err := a.turns.Announced(ctx, j)
 	if err != nil {
 		return fmt.Errorf("announce what %s has left behind: %w", j.Key(), err)
 	}
+	for _, one := range all {
+		if over && one.Again != "" {
+			if err := a.offerAgain(ctx, j, one); err != nil {
+				return err
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(one turn.Announcement) bool { return one.Again != "" })
 	for at := 0; at < len(all); {
 		key := fmt.Sprintf("%s/%s/%d", announcedKind, j.Key(), at)
 		n, err := a.post(ctx, key, outbox.Address(j).Chat, j.Message.SenderID(), all[at:min(len(all), at+maxAnnounced)])
@@ -76,6 +85,24 @@ func (a *announcer) announce(ctx context.Context, j *queue.Run) error {
 		at += n
 	}
 	return nil
+}
+
+// offerAgain posts a card about a call that a restart cut off, with a button that has it made again.
+func (a *announcer) offerAgain(ctx context.Context, j *queue.Run, one turn.Announcement) error {
+	log, err := a.turns.LogOf(ctx, j)
+	if err != nil {
+		return err
+	}
+	failed := newFailedTurn(j, log)
+	failed.Again = one.Again
+	card := interact.Card{Kind: failedKind, KeepCommands: true, Text: wording.EscapeRevealed(one.Text), QuotedUser: j.Message.SenderID(), Choices: [][]interact.Choice{{
+		{Label: "Run it again", Value: chooseAgain, Style: chats.StylePrimary},
+	}}}
+	if card.Data, err = json.Marshal(failed); err != nil {
+		return fmt.Errorf("encode the offer to run a call again: %w", err)
+	}
+	_, err = a.cards.PostAnywhere(ctx, fmt.Sprintf("%s/again/%s/%d", announcedKind, j.Key(), one.Position), outbox.Address(j).Chat, card)
+	return err
 }
 
 // silentDayBegins is when a day of silent runs begins, so that its line comes at no hour of the night.

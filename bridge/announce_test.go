@@ -113,13 +113,16 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 	n := &notebook{}
 	object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
 	silent := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("ok") }
+	stall := func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+		<-ctx.Done()
+		return toolgroups.Result{}, ctx.Err()
+	}
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
 		{Name: "note", Description: "Note.", Parameters: object, Repeatable: true, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
 		{Name: "jot", Description: "Note.", Parameters: object, Run: toolgroups.TypedHandler(n.note), Undo: n.undo},
-		{Name: "stall", Description: "Stall.", Parameters: object, Undo: n.undo, Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
-			<-ctx.Done()
-			return toolgroups.Result{}, ctx.Err()
-		}},
+		{Name: "stall", Description: "Stall.", Parameters: object, Undo: n.undo, Run: stall},
+		{Name: "sort", Description: "Sort.", Parameters: json.RawMessage(`{"type":"object","properties":{"ids":{"type":"array","items":{"type":"string"}}}}`), Effect: toolgroups.Consequential, Each: "ids", Run: silent},
+		{Name: "run", Description: "Run.", Parameters: object, Run: stall},
 		{Name: "refuse", Description: "Refuse.", Parameters: object, Undo: n.undo, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
 			return toolgroups.Result{}, toolgroups.Errorf("limit", "No.")
 		}},
@@ -255,12 +258,64 @@ func TestACallThatIsStoppedOrBreaksOffIsAnnounced(t *testing.T) {
 					r.accept(direct("2", "/stop"))
 				}
 				line := r.platform.one(t, "I was cut off")
-				if line.text != `I was cut off while I used “`+c.tool+`”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.` || line.buttons != nil {
+				if line.text != `I was cut off while I used “`+c.tool+`”, and cannot tell whether it was done. It was called with “one”.` || line.buttons != nil {
 					t.Errorf("the line is %q with %+v", line.text, line.buttons)
 				}
 			})
 		})
 	}
+}
+
+// After a restart in the middle of a call, the sender reads that nobody can tell whether it finished, with a button
+// that asks for this call again. Only the sender can press it.
+func TestACallThatARestartCutOffCanBeRunAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := noteHarness(t, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
+		r.accept(group("1", "1", "call run {\"text\":\"sleep 60\"}\nsay I was restarted."))
+		synctest.Wait()
+		r.restart()
+		line := r.platform.one(t, "Run it again")
+		if line.text != "I was restarted while I used “run” with “sleep 60”, and do not know whether it finished. Run it again?" {
+			t.Errorf("the line is %q", line.text)
+		}
+		r.accept(pressOn(line, "p1", "2", line.button(t, "Run it again")))
+		if got := r.platform.toast(t, "p1"); got != "Only the person who asked can have this tried again." {
+			t.Errorf("another member was told %q", got)
+		}
+		r.accept(pressOn(line, "p2", "1", line.button(t, "Run it again")))
+		r.platform.one(t, "make only the interrupted call of “run” again.") // the model repeats what it was told
+		if line = r.platform.one(t, "I was restarted while"); line.buttons != nil {
+			t.Errorf("the card keeps its buttons: %+v", line.buttons)
+		}
+	})
+}
+
+// If the model has asked for the call again by itself, nothing is offered.
+func TestACallThatTheModelRepeatsIsNotOffered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := noteHarness(t, func(c *bridge.Config) {
+			c.Limits.DrainTimeout, c.Turns.Agent = -1, agent.New(agent.Config{Model: persistent{}})
+		})
+		r.accept(direct("1", "run it"))
+		synctest.Wait()
+		r.restart()
+		synctest.Wait()
+		r.accept(direct("2", "/stop"))
+		pass(t, 5)
+		r.stop()
+		if all := r.platform.texts(); strings.Contains(strings.Join(all, "\n"), "again?") {
+			t.Errorf("the chat shows %q", all)
+		}
+	})
+}
+
+// persistent is a model that runs the same again and again.
+type persistent struct{}
+
+func (persistent) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	return agent.Reply{Calls: []agent.Call{{ID: fmt.Sprint("c", len(req.Messages)), Name: "run", Arguments: "{}"}}}, nil
 }
 
 // A wait for approval is announced at once, and what comes after it below the answer.
@@ -381,7 +436,7 @@ func announcesThroughCrashes(t *testing.T, tool string) {
 			lines, marked := 0, 0
 			for _, s := range p.shown() {
 				switch {
-				case !strings.Contains(s.text, "I noted") && !strings.Contains(s.text, `I was cut off while I used “jot”, and cannot tell whether it was done. It was called with “{’text’:’one’}”.`):
+				case !strings.Contains(s.text, "I noted") && !strings.Contains(s.text, "I was restarted while I used “jot” with “one”, and do not know whether it finished. Run it again?"):
 				case s.repeat:
 					marked++
 				default:

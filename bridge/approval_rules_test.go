@@ -181,3 +181,18 @@ func TestApproversThatWereTightenedVoidAnApproval(t *testing.T) {
 		})
 	}
 }
+
+// The question of a card has the number of the things that the call changes at once.
+func TestACardSaysHowManyThingsACallChanges(t *testing.T) {
+	t.Parallel()
+	for arguments, want := range map[string]string{
+		`{"ids":["a","b","c"]}`: "**May I run `sort` on 3 things at once?**",
+		`{"ids":["a"]}`:         "**May I run `sort`?**",
+	} {
+		r, _ := noteHarness(t)
+		r.accept(direct("1", "call sort "+arguments))
+		if card := r.platform.one(t, "May I run"); !strings.HasPrefix(card.text, want) {
+			t.Errorf("%s asks %q", arguments, card.text)
+		}
+	}
+}

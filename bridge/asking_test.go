@@ -215,7 +215,7 @@ func TestAQuestionOfACallThatWasCutOffSaysSo(t *testing.T) {
 	card := r.platform.wait(t, 1)[0]
 	r.restart()
 	all := r.platform.until(t, "the end of the card", func(all []sent) bool {
-		return len(all) == 2 && all[0].buttons == nil && strings.Contains(all[0].text, "⏹ **Interrupted.**")
+		return len(all) == 3 && all[0].buttons == nil && strings.Contains(all[0].text, "⏹ **Interrupted.**")
 	})
 	if all[1].text != agent.TextInterrupted || c.runs() != 1 {
 		t.Errorf("answer %q after %d runs", all[1].text, c.runs())

@@ -3,8 +3,10 @@ package bridge_test
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -57,4 +59,37 @@ func TestPlatformsAskForCommands(t *testing.T) {
 			t.Errorf("%q: %+v, %t", name, info, known)
 		}
 	}
+}
+
+// A text that stands for a command at the moment runs it, also during a turn, and the model never sees it.
+func TestATextThatStandsForACommandIsNotForTheModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &minded{slow: newSlow()}
+		r := newHarness(t, m.think, func(cfg *bridge.Config) {
+			cfg.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "tea"}, Run: func(_ context.Context, call bridge.CommandCall) (string, error) {
+				return "tea with " + call.Args, nil
+			}}}
+			cfg.Hooks.CommandFor = func(_ context.Context, m chats.Message) (string, error) {
+				if m.Text == "ABCD-2345" {
+					return "/tea " + m.Text, nil
+				}
+				return "", nil
+			}
+		})
+		r.accept(direct("1", "slow"))
+		soon(t, m.slow.asked)
+		r.accept(direct("2", "ABCD-2345"))
+		pass(t, 5)
+		close(m.slow.free)
+		pass(t, 5)
+		r.accept(direct("3", "next"))
+		pass(t, 5)
+		r.stop()
+		if got := r.platform.texts(); !slices.Equal(got, []string{"tea with ABCD-2345", "re: slow", "re: next"}) {
+			t.Errorf("the chat shows %q", got)
+		}
+		if _, seen := m.since(); strings.Contains(strings.Join(seen, " "), "ABCD") {
+			t.Errorf("the model has seen %q", seen)
+		}
+	})
 }

@@ -66,6 +66,9 @@ type Hooks struct {
 	// RefusalCard makes the card that answers a turn that has no budget; its text has to say so.
 	// failure is the turn's error. Tasks, and platforms without buttons, get only the error's notice.
 	RefusalCard func(ctx context.Context, scope toolgroups.Scope, failure error) (interact.Card, error)
+	// CommandFor returns the command that a text stands for at this moment, such as a code that a sign-in waits
+	// for, which the model must not see; empty for others. Nil means that there are none.
+	CommandFor func(ctx context.Context, m chats.Message) (string, error)
 	// Savings returns a sentence for /tools about the savings from loading tools on demand in a chat.
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
 	// OnTaskDone is called with the result of a submission before its job is closed. It may be called

@@ -29,7 +29,7 @@ const tryAgainText = "Please try again."
 // goneText answers a retry after a /clear, because the new conversation lacks the question.
 const goneText = "This conversation was cleared. Please ask me again."
 
-// failedTurn is the data of the card about a failed turn.
+// failedTurn is the data of the card about a failed turn, or about a call of a turn that a restart cut off.
 type failedTurn struct {
 	// Message is the id of the unanswered message.
 	Message  string `json:"message"`
@@ -38,6 +38,12 @@ type failedTurn struct {
 	Log string `json:"log"`
 	// Deep says that the message was for the strong model.
 	Deep bool `json:"deep,omitempty"`
+	// Again is the message that the retry button sends; empty means tryAgainText.
+	Again string `json:"again,omitempty"`
+}
+
+func newFailedTurn(j *queue.Run, log string) failedTurn {
+	return failedTurn{Message: cmp.Or(j.Message.TargetID, j.Message.ID), Incident: j.Incident, Log: log, Deep: turn.WorkOf(j).Deep}
 }
 
 var (
@@ -56,7 +62,7 @@ func (r turnHost) FailureAnswer(ctx context.Context, j *queue.Run, told string, 
 	if err != nil {
 		return plain
 	}
-	data, err := json.Marshal(failedTurn{Message: cmp.Or(j.Message.TargetID, j.Message.ID), Incident: j.Incident, Log: session.Log(), Deep: turn.WorkOf(j).Deep})
+	data, err := json.Marshal(newFailedTurn(j, session.Log()))
 	if err != nil {
 		return plain
 	}
@@ -99,9 +105,9 @@ func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) 
 			return interact.Result{Toast: goneText, Close: true}, nil
 		}
 		m := press.Message(chats.KindText, press.Token, r.now())
-		m.Text, m.TargetID = tryAgainText, of.Message
+		m.Text, m.TargetID = cmp.Or(of.Again, tryAgainText), of.Message
 		if of.Deep {
-			m.Text = "/" + turn.DeepCommand + " " + tryAgainText
+			m.Text = "/" + turn.DeepCommand + " " + m.Text
 		}
 		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,6 +22,14 @@ import (
 )
 
 const stopName = "stop"
+
+var stopWords = regexp.MustCompile(`(?i)^(stop|halt|cancel|wait)[.!…]*$`)
+
+// isStopWord reports whether a message is only a word that asks to stop. While a question of its sender is
+// open, it means /stop; at other times, and from others in a shared chat, it is for the model.
+func isStopWord(m chats.Message) bool {
+	return len(m.Files) == 0 && len(m.Skipped) == 0 && stopWords.MatchString(strings.TrimSpace(m.Text))
+}
 
 // interrupter ends running and waiting jobs, for /stop, stop buttons and /clear, and undoes a /clear.
 type interrupter struct {

@@ -37,7 +37,7 @@ func (s *suspender) suspend(j *queue.Run) error {
 	j.State = receipts.Waiting
 	ctx, cancel := s.queue.WriteContext()
 	defer cancel()
-	err := s.announcer.announce(ctx, j) // the wait may be long
+	err := s.announcer.announce(ctx, j, false) // the wait may be long
 	if err == nil {
 		err = s.jobs.WriteFenced(ctx, j, func() error { return s.saveWaiting(ctx, j) })
 	}

@@ -123,7 +123,7 @@ func (b *Bridge) fillIntake() {
 	*b.intake = intake{
 		workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, suspender: b.suspender,
 		limiter: b.limiter, delayTracker: b.delayTracker, editHandler: b.editHandler, feedback: b.feedback, people: b.people, observer: b.observer, elicitation: b.elicitation, cards: b.cards,
-		deadLetters: b.deadLetters, measure: cfg.Hooks.Measure, retryFor: cfg.Limits.RetryFor, onErased: cfg.Hooks.OnErased, now: cfg.Now, log: b.log,
+		deadLetters: b.deadLetters, measure: cfg.Hooks.Measure, retryFor: cfg.Limits.RetryFor, onErased: cfg.Hooks.OnErased, commandFor: cfg.Hooks.CommandFor, now: cfg.Now, log: b.log,
 		failed: cache.New[string, attempts](maxTold),
 	}
 	*b.claimer = claimer{

@@ -313,7 +313,7 @@ func (w *messageWorker) finish(ctx context.Context, j *queue.Run) error {
 	if err := w.gate.Invalidate(ctx, j); err != nil {
 		return err
 	}
-	return w.announcer.announce(ctx, j)
+	return w.announcer.announce(ctx, j, true)
 }
 
 // taskWorker answers tasks with the model.

@@ -24,6 +24,20 @@ func AuditArguments(tool Tool, arguments json.RawMessage, mask func(string) stri
 	return strings.Join(all, " ")
 }
 
+// parseEach parses the name of the parameter that lists what a call changes.
+func parseEach(raw, parameters json.RawMessage) (string, error) {
+	var schema struct {
+		Properties map[string]struct {
+			Type any
+		}
+	}
+	name := trimmedString(raw)
+	if raw != nil && (json.Unmarshal(parameters, &schema) != nil || schema.Properties[name].Type != "array") {
+		return "", fmt.Errorf("each must be a parameter of type array")
+	}
+	return name, nil
+}
+
 // parseAuditedArguments parses a tool's list of identifying arguments.
 func parseAuditedArguments(raw, parameters json.RawMessage) (names []string, err error) {
 	var schema struct{ Properties map[string]json.RawMessage }

@@ -60,7 +60,7 @@ type Manifest struct {
 // and the others are tools. The members of a tool are name, description, parameters, function (its
 // key in handlers, by default the name; any if handlers is nil), timeout_s or timeoutSeconds, effect
 // (read_only, changes, consequential), paid ([Tool.Paid]), repeatable ([Tool.Repeatable]), outlives
-// ([Tool.Outlives]), shares ([Tool.Shares]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]),
+// ([Tool.Outlives]), shares ([Tool.Shares]), each ([Tool.Each]), runs_last ([Tool.RunsLast]), role (user, admin, owner), doing ([Tool.Activity]),
 // names ([Tool.AuditedArguments]) and, for tools of the program, like ([Tool.Like], if they only read),
 // fetches ([Tool.Fetches]), private ([Tool.Private]) and origin ([Tool.Origin]).
 //
@@ -238,6 +238,9 @@ func (p *parser) parseTool(raw json.RawMessage) (Tool, error) {
 		return t, err
 	}
 	if t.AuditedArguments, err = parseAuditedArguments(e["names"], t.Parameters); err != nil {
+		return t, err
+	}
+	if t.Each, err = parseEach(e["each"], t.Parameters); err != nil {
 		return t, err
 	}
 	if t.Effect, err = parseEffect(e["effect"]); err != nil {

@@ -75,6 +75,8 @@ type Tool struct {
 	// arguments name, into a form that everybody may open, or into a task that begins at once and that nobody
 	// watches.
 	Shares bool
+	// Each is the parameter that lists the things that a call changes, if one call can change many.
+	Each string
 	// RunsLast is true if a call runs after the other calls of its reply, whose effects it needs.
 	RunsLast bool
 	// NeedsApproval reports whether a call needs approval if no rule decides. If nil, calls of Consequential
@@ -229,6 +231,20 @@ func (s Scope) MaxText() int { return cmp.Or(s.TextLimit, MaxText) }
 
 // RunsAgain reports whether a call of the tool can be run again after a crash.
 func (t *Tool) RunsAgain() bool { return t.Effect == ReadOnly || t.Repeatable }
+
+// MaxAtOnce is how many things a call may change at once without asking, even if that can be undone.
+const MaxAtOnce = 10
+
+// CountChanged returns how many things a call changes at once, as far as its arguments list them; 0 for calls of
+// tools that change nothing.
+func (t *Tool) CountChanged(arguments json.RawMessage) int {
+	var given map[string]json.RawMessage
+	var each []json.RawMessage
+	if t.Each == "" || t.Effect == ReadOnly || json.Unmarshal(arguments, &given) != nil || json.Unmarshal(given[t.Each], &each) != nil {
+		return 0
+	}
+	return len(each)
+}
 
 // Hides reports whether a tool is hidden from the model because the sender may not use it. In a
 // shared chat the tool is shown and its calls are refused, because a tools array that depended on

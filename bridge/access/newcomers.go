@@ -118,7 +118,7 @@ func (d *Registry) postAdmitCard(ctx context.Context, owner, one person, text st
 		said = "They wrote: " + wording.InlineCode(text)
 	}
 	if d.cfg.Allowance != "" {
-		said += "\n\n" + d.cfg.Allowance
+		said += "\n\nThey may use " + d.cfg.Allowance + " a day."
 	}
 	bare := one
 	bare.Message = nil

@@ -31,7 +31,7 @@ type Config struct {
 	Access Access
 	// Cards asks the owner, and shows the list of people.
 	Cards Cards
-	// Allowance is a sentence for the owner about what an admitted user may use per day; empty if there
+	// Allowance says, for the owner, how much an admitted user may use per day; empty if there
 	// is no limit.
 	Allowance string
 	Jobs      Jobs

@@ -161,6 +161,21 @@ func (q *Queue) HasPending(chat chats.Chat, after, before int64) bool {
 	return slices.ContainsFunc(l.messages.waiting, func(j *Run) bool { return between(j) && !q.cfg.Workers.Placement(j).SurvivesStop })
 }
 
+// Serves reports whether the message that a chat works on, or begins with next, is from a user.
+func (q *Queue) Serves(chat chats.Chat, user string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.byChat[chat]
+	if l == nil {
+		return false
+	}
+	j := l.current()
+	if j == nil && len(l.messages.waiting) > 0 {
+		j = l.messages.waiting[0]
+	}
+	return j != nil && j.Message.SenderID() == user
+}
+
 // FindWaiting returns a waiting message of a chat that pass accepts, or nil, and a copy of it to change.
 // As soon as FindWaiting returns, a worker may begin with the original.
 func (q *Queue) FindWaiting(chat chats.Chat, pass func(*Run) bool) (waiting, copied *Run) {

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,10 @@ import (
 type Announcement struct {
 	toolgroups.Announcement
 	Tool string
+	// Again is set for a call that a restart cut off, and that nothing has repeated: the message in which its
+	// sender asks for it once more. Position is that of its result in the turn.
+	Again    string
+	Position int
 }
 
 // noteAnnounced records that the log may have announcements of a job's turn, so that the end of other turns need
@@ -41,18 +46,54 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 	var all []Announcement
 	for i, m := range turn {
 		for _, one := range m.Announced {
-			all = append(all, Announcement{one, m.Tool})
+			all = append(all, Announcement{Announcement: one, Tool: m.Tool})
 		}
-		if tool, _ := t.cfg.Tools().Tool(m.Tool); tool.Undo == nil || !m.IsUnknownOutcome() {
-			continue
-		}
-		if call, begun := begunCall(turn[:i], m.CallID); begun {
-			all = append(all, Announcement{toolgroups.Announcement{Text: fmt.Sprintf(
-				"I was cut off while I used %s, and cannot tell whether it was done. It was called with %s.",
-				wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.Redact(call.EffectiveArguments()), maxArguments))}, m.Tool})
+		if call, begun := begunCall(turn[:i], m.CallID); begun && m.IsUnknownOutcome() {
+			if one, ok := t.announceUnknown(j, m, call, turn[i:]); ok {
+				one.Position = i
+				all = append(all, one)
+			}
 		}
 	}
 	return all, nil
+}
+
+// announceUnknown says that nobody can tell whether a call was done. m stands for its result, and after is the
+// rest of the turn. A message's turn can make a call again that a restart cut off; the others tell it only of tools
+// that leave something behind.
+func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call, after []agent.Message) (one Announcement, ok bool) {
+	tool, _ := t.cfg.Tools().Tool(m.Tool)
+	name, with := wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.Redact(onlyArgument(call.EffectiveArguments())), maxArguments)
+	one.Tool = m.Tool
+	switch {
+	case m.Code == agent.CodeInterrupted && TaskOf(j) == nil:
+		if slices.ContainsFunc(after, func(m agent.Message) bool { return slices.ContainsFunc(m.Calls, call.IsSame) }) {
+			return one, false // the model has asked for it again by itself
+		}
+		one.Again = fmt.Sprintf("Please make only the interrupted call of %s again.", name)
+		one.Text = fmt.Sprintf("I was restarted while I used %s with %s, and do not know whether it finished.", name, with)
+		if tool.Paid {
+			one.Text += " It may have cost money already."
+		}
+		one.Text += " Run it again?"
+	case tool.Undo != nil:
+		one.Text = fmt.Sprintf("I was cut off while I used %s, and cannot tell whether it was done. It was called with %s.", name, with)
+	default:
+		return one, false
+	}
+	return one, true
+}
+
+// onlyArgument returns the argument of a call that has one text as its only argument, such as a command, and all
+// arguments of other calls.
+func onlyArgument(arguments string) string {
+	var texts map[string]string
+	if json.Unmarshal([]byte(arguments), &texts) == nil && len(texts) == 1 {
+		for _, text := range texts {
+			return text
+		}
+	}
+	return arguments
 }
 
 // Bounds of what a line about a call with an unknown outcome shows, in characters.
@@ -75,14 +116,22 @@ func begunCall(turn []agent.Message, id string) (call agent.Call, begun bool) {
 // maxClockSkew is how far the clocks of two processes may differ.
 const maxClockSkew = time.Hour
 
+// LogOf returns the log of the conversation that a job's turn belongs to, also if it was stopped or cleared.
+func (t *Runner) LogOf(ctx context.Context, j *queue.Run) (string, error) {
+	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
+	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
+		return "", err
+	}
+	return session.AtGeneration(WorkOf(j).Generation).Log(), nil
+}
+
 // storedTurn returns the stored messages of a job's turn; none if it never began. Unlike
 // [conversation.History.Turn], it finds a turn behind which others have begun.
 func (t *Runner) storedTurn(ctx context.Context, j *queue.Run) ([]agent.Message, error) {
-	session, err := conversation.SessionOf(ctx, t.cfg.Store, &j.Job)
-	if err != nil && !errors.Is(err, conversation.ErrStopped) && !errors.Is(err, conversation.ErrCleared) {
+	log, err := t.LogOf(ctx, j)
+	if err != nil {
 		return nil, err
 	}
-	log := session.AtGeneration(WorkOf(j).Generation).Log()
 	var turn []agent.Message
 	for m, err := range conversation.RecentMessages(ctx, t.cfg.Store, log) {
 		if queue.IsDamaged(err) {

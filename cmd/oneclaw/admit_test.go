@@ -26,7 +26,7 @@ func TestTelegramNewcomersAreLetInByAButton(t *testing.T) {
 	if w.model.Count() > 0 {
 		t.Error("the model was asked for a stranger")
 	}
-	wantIn(t, card.Text, "They may use 300,000 tokens a day (budget.guest_tokens).")
+	wantIn(t, card.Text, "They may use 300,000 tokens a day.")
 	if _, err := w.telegram.Press(ann, card.ID, ann, button(t, card, "Let in")); err != nil {
 		t.Fatal(err)
 	}

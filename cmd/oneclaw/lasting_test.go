@@ -37,7 +37,7 @@ func isCard(text string) bool { return strings.Contains(strings.ReplaceAll(text,
 func withoutCards(texts []string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool {
 		return isCard(text) || isCleared(text) || strings.Contains(text, "I am waiting for the decision above.") || strings.Contains(text, "I remember from now on") ||
-			strings.Contains(text, "I was cut off while I used") || slices.Contains([]string{"⏳", "✔", "✖", "⏹"}, strings.Fields(text + " .")[0])
+			strings.Contains(text, " while I used “") || slices.Contains([]string{"⏳", "✔", "✖", "⏹"}, strings.Fields(text + " .")[0])
 	})
 }
 

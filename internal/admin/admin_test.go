@@ -477,7 +477,7 @@ func TestOldAddresses(t *testing.T) {
 // Costs names people as the register or their last message does, and says where a price is missing and what
 // people may use who were let in from a chat.
 func TestCosts(t *testing.T) {
-	r := newRig(t, func(cfg *admin.Config) { cfg.Allowance = "They may use about $0.60 a day." })
+	r := newRig(t, func(cfg *admin.Config) { cfg.Allowance = "300,000 tokens (about $0.60)" })
 	r.known = []access.Person{{User: "telegram:1", Name: "Ann"}}
 	r.finish(said{chat: "telegram:7", id: "1", user: "7", name: "Bo", text: "hello", at: r.now.Add(-time.Minute), took: time.Second, state: receipts.Done})
 	day := "account/2026-11-23"
@@ -490,9 +490,12 @@ func TestCosts(t *testing.T) {
 		}
 	}
 	page := r.get(admin.Root + "costs")
-	r.says(page, []string{"let in from a chat: they may use about $0.60 a day", "1 calls have no known price"}, nil)
+	r.says(page, []string{"Where a price is unknown, add prices"}, nil)
+	if got := fmt.Sprint(r.rows(page, "Budgets now")); !strings.Contains(got, "[each person who was let in from a chat, a day 300,000 tokens (about $0.60)") {
+		t.Errorf("the budgets are %s", got)
+	}
 	got := fmt.Sprint(r.rows(page, "Costs of 2026-11-23 by person"), r.rows(page, "Costs of 2026-11-23 by chat"), r.rows(page, "The last 30 days"))
-	want := "[[Ann (telegram:1) 1 7 0 0 $0.0050] [Bo (telegram:7) 1 6 0 0 unknown] [telegram:8 1 5 0 0 $0.00]] [[Bo (telegram:7) 1 5 0 0 $0.00]] [[2026-11-23 3 15 0 0 unknown]]"
+	want := "[[Ann (telegram:1) 1 7 0 0 $0.0050] [Bo (telegram:7) 1 6 0 0 price of 1 call unknown] [telegram:8 1 5 0 0 $0.00]] [[Bo (telegram:7) 1 5 0 0 $0.00]] [[2026-11-23 3 15 0 0 price of 1 call unknown]]"
 	if got != want {
 		t.Errorf("the tables are\n%s, want\n%s", got, want)
 	}

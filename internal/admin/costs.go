@@ -30,9 +30,6 @@ func (p *Pages) costs(ctx context.Context, r request) (page, error) {
 	}
 	choose := form{View: costsView, IsSearch: true, Submit: "Show", Fields: []field{{Name: "day", Label: "Day", Value: day, Hint: today}}}
 	sections := []section{{Title: "Budgets", Table: limits}}
-	if p.Allowance != "" {
-		sections[0].Text = []string{"People who were let in from a chat: " + strings.ToLower(p.Allowance[:1]) + p.Allowance[1:]}
-	}
 	for i, by := range []struct {
 		kind          budget.Kind
 		title, column string
@@ -79,6 +76,9 @@ func (p *Pages) limitsTable(ctx context.Context) (*table, error) {
 		t.Rows = append(t.Rows, cells)
 	}
 	row("each person, a day", limits.User)
+	if p.Allowance != "" {
+		t.Rows = append(t.Rows, []cell{text("each person who was let in from a chat, a day"), text(p.Allowance), number(""), number("")})
+	}
 	row("each chat, a day", limits.Chat)
 	row("all together, today", report.Total.Limit, report.Total.Spent)
 	row("all together, this month", report.Month.Limit, report.Month.Spent)
@@ -126,14 +126,14 @@ func (p *Pages) daysSection(ctx context.Context, now time.Time) (section, error)
 		return section{}, err
 	}
 	s := section{Title: "By day", Table: &table{Caption: fmt.Sprintf("The last %d days, the newest first", costDays), Columns: columns(append([]string{"Day"}, usageColumns...)...), Empty: "Nothing was used."}}
-	unpriced := int64(0)
+	unpriced := false
 	for _, d := range slices.Backward(days) {
-		if unpriced += d.Unpriced; d.Calls > 0 {
+		if unpriced = unpriced || d.Unpriced > 0; d.Calls > 0 {
 			s.Table.Rows = append(s.Table.Rows, usageRow(d.Day, d.Usage))
 		}
 	}
-	if unpriced > 0 {
-		s.Text = []string{budget.FormatCount(unpriced) + " calls have no known price: add prices to the settings."}
+	if unpriced {
+		s.Text = []string{"Where a price is unknown, add prices to the settings."}
 	}
 	return s, nil
 }
@@ -149,10 +149,4 @@ func usageRow(of string, u budget.Usage) []cell {
 	return append(row, number(costText(u)))
 }
 
-// costText formats a cost; it returns "unknown" if no price is known.
-func costText(u budget.Usage) string {
-	if u.Money == 0 && u.Unpriced > 0 {
-		return "unknown"
-	}
-	return u.Money.String()
-}
+func costText(u budget.Usage) string { return cmp.Or(budget.CostText(u), u.Money.String()) }

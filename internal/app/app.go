@@ -215,6 +215,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, connections.CardKind: b.tools.connections.HandlePress, personal.MemoryCard: remembered.HandlePress},
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
 		Hooks: bridge.Hooks{
+			CommandFor: b.tools.connections.CommandFor,
 			OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
 			OnChatMoved: private.Move, Prune: private.Prune, Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(),
 		},

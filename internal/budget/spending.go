@@ -33,14 +33,14 @@ func usageText(r Report, scope toolgroups.Scope) string {
 	if scope.Role >= toolgroups.RoleAdmin {
 		line("everybody", r.Total)
 		line("everybody this month", r.Month)
-		if n := r.Month.Spent.Unpriced; n > 0 {
-			fmt.Fprintf(&text, "\nThe price of %s this month is unknown: add `prices` to the settings.\n", formatCalls(n))
+		if r.Month.Spent.Unpriced > 0 {
+			text.WriteString("\nWhere a price is unknown, add `prices` to the settings.\n")
 		}
 	}
 	ever := r.ChatTotal
 	fmt.Fprintf(&text, "\n**This chat since it began**: %s tokens in %s", FormatCount(ever.Tokens()), formatCalls(ever.Calls))
-	if ever.Money > 0 {
-		fmt.Fprintf(&text, ", %s", ever.Money)
+	if cost := CostText(ever); cost != "" {
+		text.WriteString(", " + cost)
 	}
 	text.WriteString(".")
 	if s := savingsText(ever, "Tools took about %s tokens of that; sending all of them with every call would have taken about %s"); s != "" {
@@ -70,18 +70,28 @@ func usageLine(l AccountStatus) string {
 	if s.Input > 0 && s.Cached > 0 {
 		text += fmt.Sprintf(", %d %% of the input from the cache", 100*min(s.Cached, s.Input)/s.Input)
 	}
-	switch {
-	case l.Limit.Money > 0:
-		text += fmt.Sprintf(", %s of %s (%s left)", s.Money, l.Limit.Money, max(l.Limit.Money-s.Money, 0))
-	case s.Money > 0:
-		text += ", " + s.Money.String()
-	}
-	if s.Unpriced > 0 && s.Unpriced == s.Calls {
-		return text + ", price unknown"
-	} else if s.Unpriced > 0 {
-		text += fmt.Sprintf(", price of %s unknown", formatCalls(s.Unpriced))
+	if cost := costText(s, l.Limit.Money); cost != "" {
+		text += ", " + cost
 	}
 	return text
+}
+
+// CostText says what was spent, and of how many calls the price is unknown; empty if it was nothing.
+func CostText(s Usage) string { return costText(s, 0) }
+
+// costText is [CostText], with the limit if there is one.
+func costText(s Usage, limit USD) string {
+	var parts []string
+	switch {
+	case limit > 0:
+		parts = append(parts, fmt.Sprintf("%s of %s (%s left)", s.Money, limit, max(limit-s.Money, 0)))
+	case s.Money > 0:
+		parts = append(parts, s.Money.String())
+	}
+	if s.Unpriced > 0 {
+		parts = append(parts, fmt.Sprintf("price of %s unknown", formatCalls(s.Unpriced)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func formatCalls(n int64) string {

@@ -24,6 +24,8 @@ func TestUsageLine(t *testing.T) {
 			AccountStatus{Spent: Usage{Calls: 1200, Input: 5000, Output: 7000, Unpriced: 2}, Limit: Limit{Tokens: 10_000, Money: Dollar}},
 			"12,000 of 10,000 tokens (0 left) in 1,200 calls, $0.00 of $1.00 ($1.00 left), price of 2 calls unknown",
 		},
+		{AccountStatus{Spent: Usage{Calls: 2, Input: 5000, Unpriced: 2}}, "5,000 tokens in 2 calls, price of 2 calls unknown"},
+		{AccountStatus{Spent: Usage{Calls: 2, Input: 5000, Money: Dollars(0.05), Unpriced: 2}}, "5,000 tokens in 2 calls, $0.05, price of 2 calls unknown"},
 	} {
 		if got := usageLine(c.line); got != c.want {
 			t.Errorf("%+v:\n got %s\nwant %s", c.line, got, c.want)
@@ -48,5 +50,14 @@ func TestUsageNamesTokensAndCost(t *testing.T) {
 		if !strings.Contains(shared, part) {
 			t.Errorf("%q is not in %q", part, shared)
 		}
+	}
+}
+
+// An unknown price is said in the same words of the day and of the chat.
+func TestAnUnknownPriceIsSaidInOneWay(t *testing.T) {
+	used := Usage{Calls: 34, Input: 3000, Money: Dollars(0.05), Unpriced: 33}
+	text := usageText(Report{User: AccountStatus{Spent: used}, Total: AccountStatus{Spent: used}, Month: AccountStatus{Spent: used}, ChatTotal: used}, toolgroups.Scope{Direct: true, Role: toolgroups.RoleAdmin})
+	if n := strings.Count(text, "$0.05, price of 33 calls unknown"); n != 4 || strings.Count(text, "nknown") != 5 {
+		t.Errorf("the chat shows %q", text)
 	}
 }

@@ -35,17 +35,18 @@ func (c Config) PriceLookup() func(model string) (budget.Price, bool) {
 // defaultGuestTokens is enough for about sixty answers a day.
 const defaultGuestTokens = 300_000
 
-// Allowance describes how much a guest may use, in dollars if the price of the model is known. It is
-// empty if there is no bound.
+// Allowance says how much a guest may use a day: the limit in force, and what that costs if the price of the model is
+// known. It is empty if there is no bound.
 func (c Config) Allowance() string {
 	tokens := c.Budget.GuestTokens
 	if tokens <= 0 {
 		return ""
 	}
+	limit := budget.FormatCount(tokens) + " tokens"
 	if p, ok := c.PriceLookup()(c.Model.Name); ok && p.Input > 0 {
-		return fmt.Sprintf("They may use about $%.2f a day.", float64(tokens)*p.Input/1e6)
+		limit += fmt.Sprintf(" (about $%.2f)", float64(tokens)*p.Input/1e6)
 	}
-	return fmt.Sprintf("They may use %s tokens a day (budget.guest_tokens).", budget.FormatCount(tokens))
+	return limit
 }
 
 // GuestLimit returns the limit for users who are not in the settings but were given access in a chat.

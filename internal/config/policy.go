@@ -195,6 +195,9 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		policy.Rule, policy.Approvers = interact.Ask, interact.ApproversAdmins
 	case asks && tool.Effect != toolgroups.ReadOnly:
 		policy.Rule, policy.MayLast = interact.Ask, true
+	case tool.CountChanged(call.Arguments) > toolgroups.MaxAtOnce:
+		// What one press undoes, sixty-one do not.
+		policy.Rule = interact.Ask
 	case tool.Outlives && call.ReadOthers, tool.Shares && call.HoldsOthers:
 		policy.Rule = interact.Ask
 	case tool.Personal && !call.Direct:

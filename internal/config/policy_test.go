@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,31 @@ func TestAPersonalAccountIsAskedForInASharedChat(t *testing.T) {
 	}
 	if got := of(t, policiesOf(t, Rule{Group: "google_gmail", Policy: "allow"}), "gmail_search", "{}", toolgroups.Scope{Role: toolgroups.RoleUser}); got != allows {
 		t.Errorf("with a rule that allows it: %+v", got)
+	}
+}
+
+// A change that one press would undo asks when it is made to many things at once, whatever the tool is called.
+func TestAChangeOfMoreThanTenThingsAtOnceAsks(t *testing.T) {
+	a := policiesOf(t)
+	for _, tc := range []struct {
+		tool   toolgroups.Tool
+		things int
+		want   interact.Rule
+	}{
+		{toolgroups.Tool{Effect: toolgroups.Changes, Each: "ids"}, 10, "allow"},
+		{toolgroups.Tool{Effect: toolgroups.Changes, Each: "ids"}, 11, "ask"},
+		{toolgroups.Tool{Effect: toolgroups.ReadOnly, Each: "ids"}, 11, "allow"},
+		{toolgroups.Tool{Effect: toolgroups.Changes}, 11, "allow"}, // rows of one sheet, say
+		{toolgroups.Tool{Effect: toolgroups.Consequential, Each: "ids"}, 1, "ask"},
+	} {
+		arguments, err := json.Marshal(map[string][]string{"ids": slices.Repeat([]string{"m"}, tc.things)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := toolgroups.Call{Name: "any", Arguments: arguments, Scope: toolgroups.Scope{Role: toolgroups.RoleUser, Direct: true}}
+		if got := a.PolicyFor(call, tc.tool); got.Rule != tc.want {
+			t.Errorf("%+v with %d things: %s, want %s", tc.tool, tc.things, got.Rule, tc.want)
+		}
 	}
 }
 

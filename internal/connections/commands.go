@@ -17,6 +17,7 @@ import (
 	"oneclaw/toolgroups/google"
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/mcp/oauth"
+	"oneclaw/toolgroups/signin"
 )
 
 // googleName is the name of Google accounts in commands.
@@ -55,6 +56,43 @@ func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string,
 	return d.cfg.Servers.ConnectAccount(ctx, name, call.Role, oauth.Request{
 		User: call.User, UserName: call.UserName, Chat: call.Chat, Direct: call.Direct, Args: args, OnConfirm: confirmed,
 	})
+}
+
+// CommandFor returns the /connect command that a code stands for, while a sign-in of its sender waits for one in that
+// chat: a person sends what the page shows. It is empty for all other messages. A wrong code belongs to the first such
+// sign-in, which counts it.
+func (d *Handler) CommandFor(ctx context.Context, m chats.Message) (string, error) {
+	code := strings.TrimSpace(m.Text)
+	if !signin.IsProof(code) {
+		return "", nil
+	}
+	user, chat, found := m.SenderID(), m.Chat.String(), ""
+	names := []string{googleName}
+	for _, st := range d.cfg.Servers.Status() {
+		if st.Server.Auth == mcp.AuthOAuth {
+			names = append(names, st.Name)
+		}
+	}
+	for _, name := range names {
+		waits, matches, err := d.awaitsCode(ctx, name, user, chat, code)
+		command := "/connect " + name + " " + code
+		switch {
+		case err != nil:
+			return "", err
+		case matches:
+			return command, nil
+		case waits && found == "":
+			found = command
+		}
+	}
+	return found, nil
+}
+
+func (d *Handler) awaitsCode(ctx context.Context, name, user, chat, code string) (waits, matches bool, err error) {
+	if name == googleName {
+		return d.cfg.Google.AwaitsCode(ctx, user, chat, code)
+	}
+	return d.cfg.Servers.AwaitsCode(ctx, name, user, chat, code)
 }
 
 // connectedText lists the accounts that the requester has connected. In a shared chat it is empty.

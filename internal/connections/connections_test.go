@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/audit"
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/internal/connections"
 	"oneclaw/storage"
@@ -249,6 +251,42 @@ func TestForgetEndsSignInsThatHaveBegun(t *testing.T) {
 	if others < 2 {
 		t.Errorf("of somebody else %d records are left", others)
 	}
+}
+
+// What the last page of a sign-in shows is enough as a message, from the person and in the chat of the link, while the
+// sign-in waits for it. A wrong code is one too, so that it is counted and the model learns of neither.
+func TestABareCodeConnectsWhileASignInWaitsForIt(t *testing.T) {
+	store := openStore(t)
+	r := newReplica(t, store)
+	g, err := google.New(google.Config{ClientID: "id", ClientSecret: "secret", KV: store, SecretKey: []byte("0123456789abcdef")})
+	must(t, err)
+	desk := connections.New(connections.Config{Now: time.Now, Google: g, Servers: r.servers, Store: store})
+	wants := func(when, user, chat, text, want string) {
+		t.Helper()
+		got, err := desk.CommandFor(t.Context(), chats.Message{Kind: chats.KindText, Chat: chats.Chat{Platform: "telegram", ID: chat}, User: user, Text: text})
+		if err != nil || got != want {
+			t.Errorf("%s: %q stands for %q, %v, want %q", when, text, got, err, want)
+		}
+	}
+	wants("without a sign-in", "1", "1", "ABCD-2345", "")
+	text, err := g.Connect(t.Context(), google.ConnectRequest{User: "telegram:1", Chat: "telegram:1", Direct: true, Args: "gmail"})
+	must(t, err)
+	state := regexp.MustCompile(`state=([^&)]+)`).FindStringSubmatch(text)
+	if state == nil {
+		t.Fatalf("no link in %q", text)
+	}
+	wants("before the permission", "1", "1", "ABCD-2345", "")
+	page := httptest.NewRecorder()
+	g.Pages().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/google/callback?code=x&state="+state[1], nil))
+	code := regexp.MustCompile(`<code>(.*)</code>`).FindStringSubmatch(page.Body.String())
+	if code == nil {
+		t.Fatalf("the page shows no code: %s", page.Body)
+	}
+	wants("from the person", "1", "1", " "+code[1]+"\n", "/connect google "+code[1])
+	wants("a wrong one", "1", "1", "ABCD-2345", "/connect google ABCD-2345")
+	wants("from another person", "2", "1", code[1], "")
+	wants("in another chat", "1", "-100", code[1], "")
+	wants("within a text", "1", "1", "Is it "+code[1]+"?", "")
 }
 
 // A server from elsewhere is offered, contacted only when an administrator switches it on, and then added

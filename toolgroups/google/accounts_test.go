@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"html"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -507,5 +510,42 @@ func TestDelegationStaysInTheConnectedMailbox(t *testing.T) {
 	r.connect(t, ada, adaMail, "gmail_settings")
 	if fault := forward(); fault != nil || r.em.Requests()[0].Account != adaMail {
 		t.Errorf("with the same account: %+v", fault)
+	}
+}
+
+// What a sign-in asks for is said in words.
+func TestScopesAreSaidInWords(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	text := r.send(t, ada, strings.Join(serviceNames(), " "))
+	if !strings.Contains(text, "read, send and change your mail; ") || !strings.Contains(text, "read and change your spreadsheets") {
+		t.Errorf("the link comes with %q", text)
+	}
+	for _, group := range groups() {
+		for _, scope := range group.AllScopes() {
+			if words := service.ScopeWords([]string{scope}); strings.HasPrefix(words, "use ") {
+				t.Errorf("%s has no words", scope)
+			}
+		}
+	}
+}
+
+// The last page has a button that copies the code; the browser runs this script and no other.
+func TestTheLastPageRunsOnlyTheScriptThatCopies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	u, err := url.Parse(r.consent(t, r.ask(t, ada, "gmail"), adaMail))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	r.g.Pages().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, u.Path+"?"+u.RawQuery, nil))
+	script := regexp.MustCompile(`(?s)<script>(.*)</script>`).FindStringSubmatch(w.Body.String())
+	if script == nil || !strings.Contains(w.Body.String(), "Copy</button>") {
+		t.Fatalf("no button: %s", w.Body)
+	}
+	sum := sha256.Sum256([]byte(script[1]))
+	if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "script-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"';") {
+		t.Errorf("the policy is %q", csp)
 	}
 }

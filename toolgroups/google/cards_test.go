@@ -244,3 +244,22 @@ func TestAnUploadIsOfTheContentThatItsCardWasAbout(t *testing.T) {
 		}
 	}
 }
+
+// A tool whose change can be undone says which parameter lists the things that it changes, so that a change of many
+// asks.
+func TestAChangeOfManyThingsSaysWhichParameterListsThem(t *testing.T) {
+	t.Parallel()
+	for name, tool := range newRig(t, Config{}).tools {
+		var schema struct {
+			Properties map[string]struct{ Type string }
+		}
+		if err := json.Unmarshal(tool.Parameters, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for parameter, property := range schema.Properties {
+			if property.Type == "array" && strings.HasSuffix(parameter, "_ids") && tool.Effect == toolgroups.Changes && tool.Each != parameter {
+				t.Errorf("%s can change many things at once (%s) without a question", name, parameter)
+			}
+		}
+	}
+}

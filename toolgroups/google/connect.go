@@ -84,8 +84,8 @@ func (g *Google) Connect(ctx context.Context, req ConnectRequest) (string, error
 	if g.cfg.PublicURL != "" {
 		link = g.cfg.PublicURL + startPath + "?state=" + p.State
 	}
-	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks for: %s.\n\n"+
-		"At the end the page shows a code. Send it to me here: `/connect google CODE`.", link, service.ScopeNames(scopes))
+	text := fmt.Sprintf("[Connect your Google account](%s)\n\nThe link is for you alone and works for ten minutes. It asks whether I may %s.\n\n"+
+		"At the end the page shows a code. Send it to me here.", link, service.ScopeWords(scopes))
 	if g.cfg.PublicURL == "" {
 		text += "\n\nIf the browser ends on a page that cannot be opened, copy its whole address and send that to me instead: " +
 			"`/connect google ADDRESS`. Do not give it to anyone else."

@@ -65,7 +65,13 @@ func (g *Google) completeSignIn(ctx context.Context, req ConnectRequest, p signi
 	if err != nil {
 		return answerToMistake(err)
 	}
-	return fmt.Sprintf("Your Google account%s is connected. I may use: %s.", emailSuffix(a.Email), service.ScopeNames(a.Scopes)), nil
+	return fmt.Sprintf("Your Google account%s is connected. I may %s.", emailSuffix(a.Email), service.ScopeWords(a.Scopes)), nil
+}
+
+// AwaitsCode reports whether a sign-in of a user waits in a chat for the code that its page shows, and whether code is
+// that code.
+func (g *Google) AwaitsCode(ctx context.Context, user, chat, code string) (waits, matches bool, err error) {
+	return g.signIns.Awaits(ctx, user, chat, code)
 }
 
 // confirm completes a sign-in with the code from its page.

@@ -60,6 +60,14 @@ func (c *Client) Pages() http.Handler {
 // learnTime bounds connecting to a server to read its tools.
 const learnTime = 20 * time.Second
 
+// AwaitsCode is [oauth.Accounts.AwaitsCode]. It returns false where no accounts can be connected.
+func (c *Client) AwaitsCode(ctx context.Context, server, user, chat, code string) (waits, matches bool, err error) {
+	if c.cfg.accounts == nil {
+		return false, false, nil
+	}
+	return c.cfg.accounts.AwaitsCode(ctx, server, user, chat, code)
+}
+
 // ConnectAccount answers /connect for a server in Markdown.
 func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroups.Role, req oauth.Request) (string, error) {
 	s, ok := c.find(name)

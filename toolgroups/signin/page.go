@@ -1,6 +1,8 @@
 package signin
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"html/template"
 	"net/http"
 	"strings"
@@ -20,10 +22,26 @@ var pageTemplate = template.Must(template.New("sign-in").Parse(`<!doctype html>
 they would {{$.Harm}}.</p>
 <p><a href="{{.}}" rel="noreferrer" style="display:inline-block;padding:.6em 1.2em;border-radius:.4em;background:#0b57d0;color:#fff;text-decoration:none">Go on to {{$.NextName}}</a></p>{{end}}
 {{with .Proof}}<p>Is that you? Then send this code to the bot, in the chat that the link came from:</p>
-<p style="font-size:2em;letter-spacing:.1em"><code>{{.}}</code></p>
-<p>Give the code and the address of this page to nobody. If somebody sent you the link, close the page: nothing is connected without the code.</p>{{end}}
+<p style="font-size:2em;letter-spacing:.1em"><code>{{.}}</code> <button hidden style="font:inherit;font-size:.5em;padding:.3em 1em">Copy</button></p>
+<p>Give the code and the address of this page to nobody. If somebody sent you the link, close the page: nothing is connected without the code.</p>
+<script>` + copyScript + `</script>{{end}}
 </body></html>
 `))
+
+// copyScript makes the button copy the code. Where the browser does not let it, the code is selected.
+const copyScript = `const copy = document.querySelector("button"), code = document.querySelector("code");
+copy.hidden = false;
+copy.onclick = async () => {
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    copy.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(code);
+  }
+};`
+
+// copyScriptHash lets the page run that script and no other.
+var copyScriptHash = sha256.Sum256([]byte(copyScript))
 
 // View is the data of the page.
 type View struct {
@@ -66,7 +84,7 @@ func WritePage(w http.ResponseWriter, status int, v View) error {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(copyScriptHash[:])+"'; frame-ancestors 'none'")
 	w.WriteHeader(status)
 	return pageTemplate.Execute(w, v)
 }

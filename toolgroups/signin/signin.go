@@ -298,6 +298,16 @@ func (d *FlowStore) countFailedRedeem(ctx context.Context, name string, p Pendin
 	return err
 }
 
+// Awaits reports whether a sign-in waits in a chat for the code that its page shows, and whether code is that code.
+func (d *FlowStore) Awaits(ctx context.Context, name, chat, code string) (waits, matches bool, err error) {
+	p, _, err := d.Find(ctx, name, "")
+	if errors.Is(err, ErrInvalidLink) {
+		return false, false, nil
+	}
+	waits = err == nil && p.Chat == chat && p.Code != ""
+	return waits, waits && subtle.ConstantTimeCompare([]byte(strings.ToUpper(code)), []byte(p.Proof)) == 1, err
+}
+
 // Confirm ends a sign-in with the confirmation code from its page, in the chat of its link.
 // maxWrongCodes wrong codes end it too. before, if not nil, is called with the confirmed sign-in.
 // If before fails, the sign-in is kept.

@@ -70,8 +70,8 @@ var (
 	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
-// tryAgain is a message that asks to repeat the previous request.
-const tryAgain = "Please try again."
+// tryAgain matches the messages of buttons that ask to repeat the previous request, or its interrupted call.
+var tryAgain = regexp.MustCompile(`^Please (try|make only the interrupted call of .+) again\.$`)
 
 // toolPicturesPrefix begins a message with pictures from tools, which no user wrote.
 const toolPicturesPrefix = "[made by tools: "
@@ -104,7 +104,7 @@ func newTurn(req Request) *turn {
 	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
 		t.sentFiles = append(t.sentFiles, mark[1])
 	}
-	if text = plainText(text); text == tryAgain && before >= 0 {
+	if text = plainText(text); tryAgain.MatchString(text) && before >= 0 {
 		text = plainText(req.Messages[before].Content)
 	}
 	t.said, t.lower = text, strings.ToLower(text)
@@ -298,6 +298,8 @@ func rewordForUser(text string) string {
 		return "No Google account is connected. Send `/connect google gmail calendar sheets` in a direct chat and open the link."
 	case strings.Contains(text, "You said no"), strings.Contains(text, "was not allowed"):
 		return "OK, I did not run it."
+	case strings.Contains(text, "This call was interrupted"):
+		return "I was restarted while I did that, so I do not know whether it is done."
 	}
 	line := firstLine(text)
 	for _, hint := range modelHints {

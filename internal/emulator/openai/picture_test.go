@@ -77,3 +77,27 @@ func TestPicturesAreNoText(t *testing.T) {
 		t.Errorf("%d tokens", got.Usage.Prompt)
 	}
 }
+
+// Of a prompt with a picture that is sent again, no more is cached than it has tokens.
+func TestNoMoreOfAPromptIsCachedThanItHas(t *testing.T) {
+	t.Parallel()
+	s := start(t, openai.Config{})
+	body := `{"model":"` + openai.DefaultModel + `","store":false,"prompt_cache_key":"k","input":[{"role":"user","content":[{"type":"input_text","text":"look` +
+		strings.Repeat(" again", 1000) + `"},{"type":"input_image","detail":"auto","image_url":"data:image/gif;base64,` + gif[:len(gif)-1] + "A" + strings.Repeat("A", 100_000) + `"}]}]}`
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/responses", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("status %d, %v", resp.StatusCode, err)
+		}
+	}
+	if got := s.Requests()[1].Usage; got.Cached == 0 || got.Cached > got.Prompt {
+		t.Errorf("%d of %d tokens are cached", got.Cached, got.Prompt)
+	}
+}

@@ -80,6 +80,7 @@ func (s *Server) measure(req *Request, connection string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := commonPrefix(s.cache.prompts[key], prompt) / bytesPerToken
+	known = min(known, req.Usage.Prompt) // pictures count in neither
 	if known -= known % cacheStep; known >= minCachedTokens {
 		req.Usage.Cached = known
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -198,6 +199,37 @@ func ScopeNames(scopes []string) string {
 		names[i] = strings.TrimPrefix(s, ScopePrefix)
 	}
 	return strings.Join(names, ", ")
+}
+
+// scopeWords say what a scope lets the bot do, after "I may". They are for people, ScopeNames for models and logs.
+var scopeWords = map[string]string{
+	"openid":                   "see your address",
+	"userinfo.email":           "see your address",
+	"gmail.modify":             "read, send and change your mail",
+	"gmail.settings.basic":     "change the settings and filters of your mail",
+	"gmail.settings.sharing":   "change where your mail is forwarded and who else may use it",
+	"calendar":                 "read and change your calendars",
+	"contacts":                 "read and change your contacts",
+	"directory.readonly":       "see the people of your organisation",
+	"documents":                "read and change your documents",
+	"drive":                    "read, change, share and delete your files in Drive",
+	"forms.body":               "read and change your forms",
+	"forms.responses.readonly": "read the answers to your forms",
+	"presentations":            "read and change your presentations",
+	"spreadsheets":             "read and change your spreadsheets",
+	"tasks":                    "read and change your tasks",
+}
+
+// ScopeWords says in words what scopes let the bot do.
+func ScopeWords(scopes []string) string {
+	var all []string
+	for _, s := range scopes {
+		name := strings.TrimPrefix(s, ScopePrefix)
+		if words := cmp.Or(scopeWords[name], "use "+name); !slices.Contains(all, words) {
+			all = append(all, words)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Wrap adds the operation to an error unless the error is for the model.

@@ -159,8 +159,8 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authSer
 		link = a.cfg.PublicURL + startPath + "?state=" + p.State
 	}
 	text := fmt.Sprintf("[Connect %s](%s)\n\nThe link is for %s alone and works for ten minutes. It leads to %s.\n\n"+
-		"At the end the page shows a code. Send it to me here: `/connect %s CODE`.",
-		s.Name, link, quote(cmp.Or(req.UserName, req.User)), quote(g.host()), s.Name)
+		"At the end the page shows a code. Send it to me here.",
+		s.Name, link, quote(cmp.Or(req.UserName, req.User)), quote(g.host()))
 	if !req.Direct {
 		text += " I accept it only from you, so another person who opens the link connects nothing."
 	}
@@ -179,6 +179,12 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authSer
 func (a *Accounts) consentURL(p signin.Pending, g authServer) string {
 	return g.config(p.RedirectURL, p.Scopes...).AuthCodeURL(p.State,
 		oauth2.S256ChallengeOption(p.Verifier), oauth2.SetAuthURLParam("resource", g.Resource))
+}
+
+// AwaitsCode reports whether a sign-in of a user at a server waits in a chat for the code that its page shows, and
+// whether code is that code.
+func (a *Accounts) AwaitsCode(ctx context.Context, server, user, chat, code string) (waits, matches bool, err error) {
+	return a.signIns.Awaits(ctx, accountKey(server, user), chat, code)
 }
 
 // decodeGrant decodes the grant stored with a sign-in.

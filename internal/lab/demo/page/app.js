@@ -540,7 +540,7 @@ const steps = [
   { title: "One bot, two chats", text: "Telegram and Slack are emulated on this machine. The bot between them is the real one.", at: "#panes" },
   { title: "It reads what you send", text: "Send the sample PDF and ask about it.", at: "#telegram .ideas", action: "Send the PDF", run: () => panes.telegram.say("What is this document about?", true) },
   { title: "It loads only the tools it needs", text: "Each bar is one call of the model: the tools that it was sent, in front of what all tools would cost. The PDF tools were loaded when you asked.", at: "#telegram .cost" },
-  { title: "It does things for you", text: "It schedules, remembers and calculates. What reaches others, deletes or runs a command waits for your button.", at: "#telegram .log", action: "Ask for a reminder", run: () => panes.telegram.say("Remind me in 1 minute to stretch") },
+  { title: "It does things for you", text: "It schedules, remembers and calculates. What reaches others, cannot be undone or changes many things at once waits for your button.", at: "#telegram .log", action: "Ask for a reminder", run: () => panes.telegram.say("Remind me in 1 minute to stretch") },
   { title: "It loses nothing", text: "Restart it in the middle of something: what you send meanwhile waits and is answered once.", at: "#restart", action: "Restart now", run: () => restart.click() },
 ];
 const guide = document.getElementById("guide");
