@@ -266,13 +266,10 @@ func TestCallWaitsForItsApproval(t *testing.T) {
 	r := w.guarded(t)
 	r.accept(direct("1", "run rm -rf x"))
 	card := r.platform.wait(t, 1)[0]
-	if card.text != "**May I run this command?**\n\n```\nrm -rf x\n```" {
-		t.Errorf("the card is %q", card.text)
-	}
-	r.accept(pressOn(card, "more", "1", card.button(t, "Details")))
-	card = r.platform.until(t, "details", func(all []sent) bool { return !all[0].offers("Details") })[0]
-	if card.text != "**May I run this command?**\n\n```\nrm -rf x\n```\n\n_Run a command._\n\nYou can allow it within 15 minutes; until then I wait." {
-		t.Errorf("the card with its details is %q", card.text)
+	for _, want := range []string{"**May I run this command?**", "```\nrm -rf x\n```", "_Run a command._", "You can allow it within 15 minutes"} {
+		if !strings.Contains(card.text, want) {
+			t.Errorf("no %q on the card %q", want, card.text)
+		}
 	}
 	if len(w.commands()) != 0 {
 		t.Fatal("it ran unasked")

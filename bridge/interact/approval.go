@@ -305,11 +305,13 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 	if lasting != nil {
 		r.Lasting, r.LastingKey = lasting, lasting.key
 	}
-	card := approvalCard(j, &r, tool, tool.CountChanged(call.Arguments), arguments, addresses, g.cfg.Timeout, g.cfg.Cards.formatCommands)
-	if card.Data, err = json.Marshal(r); err != nil {
+	data, err := json.Marshal(r)
+	if err != nil {
 		return agent.Decision{}, fmt.Errorf("encode request: %w", err)
 	}
-	card.Expires = g.cfg.Now().Add(g.cfg.Timeout)
+	expires := g.cfg.Now().Add(g.cfg.Timeout)
+	card := approvalCard(j, &r, tool, tool.CountChanged(call.Arguments), arguments, addresses, g.cfg.Timeout, g.cfg.Cards.formatCommands)
+	card.Data, card.Expires = data, expires
 	asked.CardToken, err = g.cfg.Cards.Post(ctx, strings.Join(parts, "/"), outbox.Address(j).Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return deny("it needs the approval of a person, and this chat has no buttons to ask with")

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
@@ -40,14 +38,9 @@ type request struct {
 	// shows then, as in [receipts.Approval.ShownHash].
 	Why    string   `json:"why,omitempty"`
 	Hashes []string `json:"hashes,omitempty"`
-	// Details is the Markdown that a button adds to the card: what the tool is, and who decides until when.
-	Details string `json:"details,omitempty"`
 	// Effect is what [toolgroups.Tool.Describe] said when the card was posted.
 	Effect string `json:"effect,omitempty"`
 }
-
-// choiceDetails is the value of the button that shows the details.
-const choiceDetails = "details"
 
 // choiceAllowLasting is the value of the button that allows a call, and such calls until the conversation
 // is cleared.
@@ -110,9 +103,6 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if press.Choice == choiceDetails {
-		return Result{Text: press.Card.Text + r.detailsText(), Choices: withoutDetails(press.Card.Choices)}, nil
-	}
 	r.ForChat = press.ForChat
 	d := receipts.Decision{Choice: press.Choice, By: press.User, Name: press.UserName, At: g.cfg.Now(), Where: press.Author.Chat}
 	by := " by " + showName(cmp.Or(d.Name, d.By)) + "."
@@ -143,19 +133,9 @@ func (g *Gate) HandlePress(ctx context.Context, press Press) (Result, error) {
 		return Result{Toast: r.refusal()}, nil
 	}
 	r.Decision = &d
-	result.Text, result.Close = strings.TrimSuffix(press.Card.Text, r.detailsText())+"\n\n"+outcome, true
+	result.Text, result.Close = press.Card.Text+"\n\n"+outcome, true
 	result.Data, err = json.Marshal(r)
 	return result, err
-}
-
-func (r *request) detailsText() string { return "\n\n" + r.Details }
-
-func withoutDetails(rows [][]Choice) [][]Choice {
-	rows = slices.Clone(rows)
-	for i, row := range rows {
-		rows[i] = slices.DeleteFunc(slices.Clone(row), func(c Choice) bool { return c.Value == choiceDetails })
-	}
-	return rows
 }
 
 // mayAllowLasting reports whether the user who pressed may allow such calls for longer: only the requester,

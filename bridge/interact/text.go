@@ -65,14 +65,11 @@ func ShowTask(j *queue.Run) string {
 	return wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
 }
 
-// commandTool is the tool that runs commands: the question says all about it that its description would.
-const commandTool = "exec"
-
 // approvalQuestion returns what the card of a call, or of several that would open addresses, asks. changed is how
 // many things the call lists to change.
 func approvalQuestion(tool string, changed int, addresses []*addressCall) string {
 	what := wording.InlineCode(tool)
-	if tool == commandTool {
+	if tool == "exec" {
 		what = "this command"
 	}
 	switch servers, n := serverTools(addresses), len(addresses); {
@@ -91,7 +88,7 @@ func approvalQuestion(tool string, changed int, addresses []*addressCall) string
 	}
 }
 
-// approvalCard returns the card that asks whether a call may run, and sets the details of its request.
+// approvalCard returns the card that asks whether a call may run.
 func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, arguments string, addresses []*addressCall, timeout time.Duration, format func(platform, text string) string) Card {
 	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
@@ -105,20 +102,14 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 	if began := trigger(j); began != "" {
 		fmt.Fprintf(&text, " It is for %s.", began)
 	}
-	text.WriteString("\n\n")
 	if r.Why != "" {
-		fmt.Fprintf(&text, "I ask because %s.\n\n", r.Why)
+		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)
 	} else {
 		says := firstSentence(tool.Description)
 		if tool.External {
 			says = wording.Quote(says, maxDescription)
 		}
-		says = "_" + wording.EscapeRevealed(says) + "_\n\n"
-		if r.Tool == commandTool {
-			r.Details, arguments = says, strings.TrimPrefix(arguments, "`command`:\n\n")
-		} else {
-			text.WriteString(says)
-		}
+		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
 		if tool.Personal && !r.Direct {
 			text.WriteString("It uses your account. What it returns stays in this chat, so everybody here can ask me for all of it. " +
 				"Before you allow it I look nothing up there, not even a name.\n\n")
@@ -146,15 +137,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 		who = "Only " + requester
 	}
 	card.Text = text.String()
-	waits := fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.DurationInWords(timeout))
-	if who == "You" {
-		r.Details += waits
-	} else {
-		card.Footer = waits // whoever reads the card has to know whether it is for them
-	}
-	if r.Details = strings.TrimSpace(r.Details); r.Details != "" {
-		card.Choices[0] = append(card.Choices[0], Choice{Label: "Details", Value: choiceDetails})
-	}
+	card.Footer = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.DurationInWords(timeout))
 	if r.Lasting != nil {
 		if r.Direct {
 			requester = "you"
