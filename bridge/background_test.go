@@ -26,7 +26,7 @@ import (
 )
 
 // taskModel is a model that makes a call for each line of the question that names one ("start TEXT",
-// "wait", "list", "cancel ID", "run COMMAND"), and then says what the results were. It loads the group
+// "await", "list", "cancel ID", "run COMMAND"), and then says what the results were. It loads the group
 // first. A question that begins with "hold" waits until it is freed, one
 // that begins with "slow" takes 20 seconds.
 type taskModel struct {
@@ -128,7 +128,7 @@ func taskModelCall(verb, rest string) (agent.Call, bool) {
 			arguments["groups"] = []string{group}
 		}
 		return encode("start_background_task", arguments)
-	case "wait":
+	case "await":
 		arguments := map[string]any{}
 		if rest != "" {
 			arguments["task_ids"] = []string{rest}
@@ -744,7 +744,7 @@ func TestATurnWaitsForTasksWithoutASlot(t *testing.T) {
 			r.accept(direct("1", "start hold one"))
 			<-f.held
 			r.platform.one(t, "done: Started")
-			r.accept(direct("2", "wait"))
+			r.accept(direct("2", "await"))
 			r.platform.one(t, "⏳ **“About hold one”**")
 			other := group("3", "3", "hello") // would have no slot
 			r.accept(other)

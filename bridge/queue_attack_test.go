@@ -86,7 +86,7 @@ func TestAnEditRacesWithNobody(t *testing.T) {
 		}
 	})
 	stop := make(chan struct{})
-	r.accept(direct("1", "run a"), direct("2", "wait"))
+	r.accept(direct("1", "run a"), direct("2", "next"))
 	go func() {
 		defer close(ended)
 		for {

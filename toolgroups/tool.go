@@ -190,6 +190,9 @@ type Scope struct {
 	// ReadOthers is true in a call if its turn has read words of others before, HoldsOthers if anything
 	// that the model sees in the conversation holds such words.
 	ReadOthers, HoldsOthers bool
+	// ReadAccount is true in a call if a tool of its group has read the person's account in this turn. In a shared chat
+	// the person has allowed that.
+	ReadAccount bool
 	// Chat is the chat that gets the answer, as platform:id[:thread].
 	Chat string
 	// Direct is true in a chat with a single user.

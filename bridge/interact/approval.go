@@ -157,6 +157,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	}
 	effective := call
 	effective.Arguments, effective.Received = shown, in.Received()
+	effective.ReadAccount = tool.Personal && in.ReadAccount(tool.Group)
 	policy := g.policyFor(effective, tool, in)
 	asks, cost, refusal := g.judgeAddresses(j, in, effective, tool)
 	composed := asks != nil

@@ -111,8 +111,10 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 		}
 		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
 		if tool.Personal && !r.Direct {
-			text.WriteString("It uses your account. What it returns stays in this chat, so everybody here can ask me for all of it. " +
-				"Before you allow it I look nothing up there, not even a name.\n\n")
+			text.WriteString("It uses your account. ")
+		}
+		if (tool.Personal || tool.Role >= toolgroups.RoleAdmin && tool.Effect == toolgroups.ReadOnly) && !r.Direct {
+			text.WriteString("What it returns stays in this chat, so everybody here can ask me for all of it.\n\n")
 		}
 	}
 	shown := arguments

@@ -67,7 +67,7 @@ func (in *Input) words(at int) (w words, ok bool) {
 		}
 		w.texts, w.others = []string{m.Text}, true
 		w.mail = m.Origin == toolgroups.OriginMail || in.isReceived(m, func(f toolgroups.File) bool { return strings.EqualFold(path.Ext(f.Path), ".eml") })
-		w.computed = m.Status != agent.StatusOK || in.isComputed(m)
+		w.computed = m.Status != agent.StatusOK || in.isComputed(at)
 		for _, s := range m.Sources {
 			w.texts = append(w.texts, s.URL)
 		}
@@ -80,13 +80,19 @@ func (in *Input) words(at int) (w words, ok bool) {
 }
 
 // isComputed reports whether a result may hold what the model wrote: unless it read a file just as somebody
-// sent it to this conversation, if its tool reads files or runs code.
-func (in *Input) isComputed(m *agent.Message) bool {
+// sent it to this conversation, if its tool reads files or runs code. The file has its own name still, which stands in
+// the result: that of a copy is the model's.
+func (in *Input) isComputed(at int) bool {
+	m := &in.Messages[at]
 	tool, _ := in.Tool(m.Tool)
 	if m.Origin != toolgroups.OriginComputed && tool.Origin != toolgroups.OriginComputed {
 		return false
 	}
-	return !in.isReceived(m, func(toolgroups.File) bool { return true })
+	call, _ := in.callOf(at)
+	return !in.isReceived(m, func(f toolgroups.File) (named bool) {
+		eachString(call.EffectiveArguments(), func(text string) { named = named || path.Clean(text) == f.Path })
+		return named
+	})
 }
 
 // isReceived reports whether a result is of a file just as somebody sent it to this conversation, and such a one.
@@ -163,6 +169,14 @@ func (in *Input) newest(from int) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// ReadAccount reports whether a tool of a group has read its person's account in this turn.
+func (in *Input) ReadAccount(group string) bool {
+	return slices.ContainsFunc(in.Messages[in.turnStart():], func(m agent.Message) bool {
+		tool, _ := in.Tool(m.Tool)
+		return m.Role == agent.RoleTool && m.Status == agent.StatusOK && tool.Personal && tool.Group == group && tool.Effect == toolgroups.ReadOnly
+	})
 }
 
 // turnStart returns the index of the message that began the turn.
@@ -414,8 +428,8 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	})
 }
 
-// mayEcho reports whether the result of a tool may have put an address together of what its own call told it, beside
-// addresses that it fetched: the links of a page go on from its own.
+// mayEcho reports whether the result of a tool may have put an address together of what its own call told it. Addresses
+// that the program's own tools fetch are left out: the links of a page go on from its own.
 func (in *Input) mayEcho(w words, a Address) bool {
 	if w.message.Role != agent.RoleTool || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
 		return false
@@ -424,7 +438,7 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	tool, _ := in.Tool(call.EffectiveTool())
 	var told []string
 	eachString(call.EffectiveArguments(), func(text string) {
-		if _, ok := complete(text); !ok || !tool.Fetches {
+		if _, ok := complete(text); !ok || !tool.Fetches || tool.External {
 			told = append(told, unspaced(text))
 		}
 	})

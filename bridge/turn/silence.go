@@ -94,12 +94,12 @@ func (t *Runner) isNamed(task *receipts.Task, tool toolgroups.Tool, call agent.C
 	if slices.Contains(task.Uses, tool.Name) || group != "" && slices.Contains(task.Uses, group) {
 		return true
 	}
-	if tool.Effect != toolgroups.ReadOnly || tool.External {
+	switch {
+	case tool.Effect != toolgroups.ReadOnly, tool.External:
 		return false
-	}
-	addresses := provenance.AddressesOf(tool, call.EffectiveArguments())
-	if len(addresses) == 0 {
+	case !tool.Fetches: // an address in an argument that it does not have says nothing of what it reads
 		return tool.Origin == toolgroups.OriginOwn
 	}
-	return !slices.ContainsFunc(addresses, func(a provenance.Address) bool { return !a.HostIn(task.Hosts) })
+	addresses := provenance.AddressesOf(tool, call.EffectiveArguments())
+	return len(addresses) > 0 && !slices.ContainsFunc(addresses, func(a provenance.Address) bool { return !a.HostIn(task.Hosts) })
 }

@@ -200,10 +200,13 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		policy.Rule = interact.Ask
 	case tool.Outlives && call.ReadOthers, tool.Shares && call.HoldsOthers:
 		policy.Rule = interact.Ask
-	case tool.Personal && !call.Direct:
+	case (tool.Personal || tool.Role >= toolgroups.RoleAdmin) && !call.Direct:
 		// All that it returns stays in the history or among the files of the chat, from which any member can have it read
 		// aloud. What a task of the chat reads does too.
 		policy.Rule, policy.MayLast = interact.Ask, true
+		if tool.Role >= toolgroups.RoleAdmin {
+			policy.Approvers = interact.ApproversAdmins
+		}
 	}
 	if tool.Personal {
 		policy.Approvers = interact.ApproversRequester

@@ -205,8 +205,12 @@ func TestAdministratorsToolsAskWhateverTheRules(t *testing.T) {
 		if got := of(t, a, "set_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
-		if got := of(t, a, "get_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner}); got.Rule == interact.Ask {
+		if got := of(t, a, "get_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner, Direct: true}); got.Rule == interact.Ask {
 			t.Errorf("%s: a view asks: %+v", name, got)
+		}
+		// In a shared chat what it returns stays, so that all can ask for it.
+		if got := of(t, a, "get_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner}); c.rules == nil && (got.Rule != interact.Ask || got.Approvers != interact.ApproversAdmins) {
+			t.Errorf("%s: a view in a shared chat: %+v", name, got)
 		}
 	}
 }

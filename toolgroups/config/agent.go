@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"oneclaw/internal/settings"
@@ -80,11 +81,13 @@ const (
 	maxAnnouncedName, maxAnnouncedDescription, maxAnnouncedPrompt = 100, 200, 600
 )
 
-func (f *Tools) listAgents(ctx context.Context, _ toolgroups.Call, _ noArgs) (string, error) {
+// listAgents shows in a shared chat, where others read along, no agents that belong elsewhere.
+func (f *Tools) listAgents(ctx context.Context, call toolgroups.Call, _ noArgs) (string, error) {
 	agents, err := f.cfg.Settings.Agents.List(ctx)
 	if err != nil {
 		return "", err
 	}
+	agents = slices.DeleteFunc(agents, func(a settings.Agent) bool { return !call.Direct && a.Owner != "" && a.Owner != call.Owner })
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d agents:", len(agents))
 	for _, a := range agents {

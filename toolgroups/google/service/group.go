@@ -5,10 +5,13 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"google.golang.org/api/option"
 
@@ -119,14 +122,22 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 			describe = op.describe.run
 		}
 		t.Describe = func(ctx context.Context, call toolgroups.Call) (string, error) {
-			if !call.Direct {
-				return "", nil // the card is read by all who are here, before the account may be used among them
+			if !call.Direct && !op.writes {
+				return "", nil // the card asks whether all who are here may read that
 			}
 			c, err := connect(ctx, call, op.scopes)
 			if err != nil {
 				return "", err
 			}
+			var unread closedAccount
+			if !call.Direct && !call.ReadAccount {
+				c.Client = &http.Client{Transport: &unread}
+			}
 			out, err := describe(ctx, c, call.Arguments)
+			if unread.asked.Load() {
+				return "", toolgroups.OwnErrorf(toolgroups.CodeDenied, "All who are here would read on the card what this is about, and this person's account was not read here since their last message. "+
+					"Read what it is about with a tool of this group that only reads, which asks them; then make this call again.")
+			}
 			if err != nil {
 				return "", c.mapError(err)
 			}
@@ -135,6 +146,14 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 		}
 	}
 	return group, nil
+}
+
+// closedAccount refuses all requests, so that what is shown comes from the call and the workspace alone.
+type closedAccount struct{ asked atomic.Bool }
+
+func (a *closedAccount) RoundTrip(*http.Request) (*http.Response, error) {
+	a.asked.Store(true)
+	return nil, errors.New("the account was not read here")
 }
 
 // requiredIDs returns the parameters that must not be blank because they identify something. An id
