@@ -66,7 +66,8 @@ type Message struct {
 	Files []toolgroups.File `json:"files,omitempty"`
 	// Sources are the web pages that a result describes.
 	Sources []toolgroups.Source `json:"sources,omitempty"`
-	// Read is [toolgroups.Result.Read] of a result, Spent what its call has spent.
+	// Read is [toolgroups.Result.Read] of a result, Spent what its call has spent; in a question, what the calls of
+	// its turn have spent whose results were left out of the history.
 	Read  string `json:"read,omitempty"`
 	Spent Spent  `json:"spent,omitzero"`
 	// Announced says what the call of a result has left behind for later. No model sees it.

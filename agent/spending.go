@@ -25,19 +25,20 @@ type Spending struct {
 	calls map[string]Spent // of the newest reply, by id
 }
 
-// NewSpending returns what the turn at the end of a history has spent so far, according to its results.
+// NewSpending returns what the turn at the end of a history has spent so far, according to its results, and to
+// its question for those that were left out.
 func NewSpending(history []Message) *Spending {
 	s := &Spending{calls: make(map[string]Spent)}
 	newest := true
 	for _, m := range slices.Backward(history) {
-		if m.BeginsTurn() {
-			break
-		}
 		newest = newest && m.Role != RoleAssistant
 		if m.Role == RoleTool && newest {
 			s.calls[m.CallID] = m.Spent
 		}
 		s.total = s.total.Plus(m.Spent)
+		if m.BeginsTurn() {
+			break
+		}
 	}
 	return s
 }

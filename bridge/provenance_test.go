@@ -304,6 +304,84 @@ func TestAnApprovalOpensTenAddressesATurn(t *testing.T) {
 	}
 }
 
+// So it does in a turn so long that its first pages have left the window when it goes on after a question.
+func TestALongTurnThatWaitsKeepsWhatItHasOpened(t *testing.T) {
+	var opened atomic.Int32
+	result := func(text string) func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+		return func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+			if call.Name == "webfetch" {
+				opened.Add(1)
+			}
+			return toolgroups.TextResult("%s", text)
+		}
+	}
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+		{Name: "mail", Description: "Mails.", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginMail, Parameters: json.RawMessage(`{"type":"object"}`), Run: result("a mail")},
+		{Name: "command", Description: "Run.", Effect: toolgroups.Consequential, Parameters: json.RawMessage(`{"type":"object"}`), Run: result("ran")},
+		{
+			Name: "webfetch", Description: "Fetch.", Effect: toolgroups.ReadOnly, Fetches: true, Like: &toolgroups.Likeness{Argument: "url", SameFolder: true},
+			Parameters: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"}}}`), Run: result(strings.Repeat("words of a page ", 200)),
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, restart := range map[string]bool{"in one run": false, "across a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			r := (&execTools{}).guarded(t, func(cfg *bridge.Config) {
+				cfg.Turns.Agent, cfg.Turns.Tools = agent.New(agent.Config{Model: openingOn{}}), func() *toolgroups.Registry { return reg }
+				cfg.Turns.WindowTokens = 1000
+			})
+			r.accept(direct("1", "read my mails"))
+			r.platform.wait(t, 1)
+			r.accept(direct("2", "one"))
+			card := r.platform.wait(t, 2)[1]
+			r.accept(pressOn(card, "p", "1", card.button(t, "Allow this address pattern")))
+			r.platform.wait(t, 3)
+			opened.Store(0)
+			r.accept(direct("3", "many"))
+			card = r.platform.wait(t, 4)[3]
+			if n := opened.Load(); n != 10 {
+				t.Fatalf("opened %d before the question %q", n, card.text)
+			}
+			if restart {
+				r.restart()
+			}
+			r.accept(pressOn(card, "q", "1", card.button(t, "Allow once")))
+			if next := r.platform.wait(t, 5)[4]; opened.Load() != 10 || !strings.Contains(next.text, "May I open") {
+				t.Errorf("the message has opened %d addresses by an approval for ten: %q", opened.Load(), next.text)
+			}
+		})
+	}
+}
+
+// openingOn is a model that opens ten addresses when it is told to open many, then runs a command, and opens five more.
+type openingOn struct{}
+
+func (openingOn) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (reply agent.Reply, err error) {
+	asked := slices.IndexFunc(req.Messages, func(m agent.Message) bool { return m.Role == agent.RoleUser && m.Text == "many" })
+	open := func(from, to int) {
+		for i := from; i < to; i++ {
+			reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprint("call_", i), Name: "webfetch", Arguments: fmt.Sprintf(`{"url":"https://a.example/folder/%d"}`, i)})
+		}
+	}
+	switch last := req.Messages[len(req.Messages)-1]; {
+	case last.Text == "read my mails":
+		reply.Calls = []agent.Call{{ID: "m", Name: "mail", Arguments: `{}`}}
+	case last.Text == "one":
+		open(0, 1)
+	case last.Text == "many":
+		open(1, 11)
+	case last.Tool == "command":
+		open(11, 16)
+	case asked >= 0 && !slices.ContainsFunc(req.Messages[asked:], func(m agent.Message) bool { return m.Tool == "command" }):
+		reply.Calls = []agent.Call{{ID: "c", Name: "command", Arguments: `{}`}}
+	default:
+		reply.Text = "done"
+	}
+	return reply, nil
+}
+
 // The card of an address that a person has refused, quoted with a question, does not open it.
 func TestAQuotedCardVouchesForNoAddress(t *testing.T) {
 	const evil = "https://evil.example/?d=secret"

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -72,6 +73,40 @@ func TestARuleThatNamesTheToolHoldsForUnattendedTurns(t *testing.T) {
 	r.platform.wait(t, 1)
 	if ran := w.commands(); len(ran) != 1 {
 		t.Errorf("ran %q", ran)
+	}
+}
+
+// A tool for administrators that reaches each person's own account asks the person alone, also in their schedule: no
+// other administrator decides about it.
+func TestNoOtherAdministratorAllowsAScheduleAPersonsAccount(t *testing.T) {
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{{
+		Name: "mails", Description: "Mails.", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginMail, Personal: true, Role: toolgroups.RoleAdmin,
+		Parameters: json.RawMessage(`{"type":"object"}`),
+		Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+			return toolgroups.TextResult("a mail")
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := (&execTools{}).guarded(t, func(c *bridge.Config) {
+		c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: calling{"read my mail": {ID: "c", Name: "mails", Arguments: `{}`}}}), func() *toolgroups.Registry { return reg }
+		c.Access = access.Access{Allow: []string{"fake:1", "fake:9"}, Admins: []string{"fake:1", "fake:9"}}
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { // as internal/config
+			return interact.Policy{Rule: interact.Ask, MayLast: true, Approvers: interact.ApproversRequester}
+		}
+	})
+	of := task("a.1", "daily", "read my mail")
+	of.Chat.ID, of.Direct = "g", false
+	r.submit(of)
+	card := r.platform.wait(t, 1)[0]
+	r.accept(pressOn(card, "p", "9", card.button(t, "Allow once")))
+	if got := r.platform.toast(t, "p"); got != "Only the person who asked for this can decide." {
+		t.Errorf("another administrator is told %q", got)
+	}
+	r.accept(pressOn(card, "q", "1", card.button(t, "Allow once")))
+	if got := r.platform.wait(t, 2)[1]; !strings.Contains(got.text, "a mail") {
+		t.Errorf("the person has allowed it, and reads %q", got.text)
 	}
 }
 

@@ -264,7 +264,7 @@ func (h *History) Turn(ctx context.Context, ref string) ([]agent.Message, error)
 }
 
 // EnsureQuestion puts the turn's question at the beginning of the window if it was dropped: the model
-// has to see the question that it works on.
+// has to see the question that it works on. What the dropped results have spent goes with the question.
 func (h *History) EnsureQuestion(turn []agent.Message) {
 	question := turn[0]
 	if indexOfRef(h.Messages, question.Ref) >= 0 {
@@ -273,6 +273,9 @@ func (h *History) EnsureQuestion(turn []agent.Message) {
 	n := 0
 	if len(h.Messages) > 0 && h.Messages[0].Role == agent.RoleSummary {
 		n = 1
+	}
+	for _, dropped := range turn[:max(0, len(turn)-len(h.Messages[n:]))] {
+		question.Spent = question.Spent.Plus(dropped.Spent)
 	}
 	h.Messages = slices.Insert(slices.Clone(h.Messages), n, question)
 	h.sizes = slices.Insert(slices.Clone(h.sizes), n, len(question.Text))

@@ -257,7 +257,11 @@ func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provena
 	switch {
 	case byName, policy.Rule == Deny:
 	case call.Role < tool.Role:
-		policy = Policy{Rule: Ask, Approvers: ApproversAdmins}
+		approvers := ApproversAdmins
+		if policy.Approvers == ApproversRequester {
+			approvers = ApproversRequester // who is an administrator, too, or the call would have been refused
+		}
+		policy = Policy{Rule: Ask, Approvers: approvers}
 	case policy.Rule == Allow && g.keepsComposed(in, call, tool):
 		policy.Rule = Ask
 	}

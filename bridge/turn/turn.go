@@ -97,7 +97,7 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 	if _, err := conversation.Encode(message); err != nil {
 		return t.ReportFailure(ctx, j, err), true, nil
 	}
-	h.Staged = []agent.Message{message}
+	h.Staged, WorkOf(j).question = []agent.Message{message}, message
 	return "", false, nil
 }
 
@@ -542,7 +542,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		return err // the turn of a job from an earlier run may not have begun
 	}
 	if len(turn) == 0 {
-		h.Staged = []agent.Message{t.newQuestion(j, h)}
+		h.Staged = []agent.Message{t.stoppedQuestion(j, h)}
 	}
 	notes := agent.StopMessages(h.View(), note)
 	for i := range notes {
@@ -555,6 +555,20 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		notes[len(notes)-1].Origin = toolgroups.OriginComputed
 	}
 	return t.appendMessages(ctx, j, h, notes...)
+}
+
+// stoppedQuestion returns the question of a turn that is stopped before the question is stored, as the model was shown
+// it. What an earlier run of the program showed the model is not known, so if that said anything, the question counts
+// as one with words of others.
+func (t *Runner) stoppedQuestion(j *queue.Run, h *conversation.History) agent.Message {
+	question, said := t.newQuestion(j, h), WorkOf(j).Preview // which notes its author, too
+	if asked := WorkOf(j).question; asked.Role != "" {
+		question = asked
+	}
+	if j.Found && said != nil && said.Shown != "" && question.Origin != toolgroups.OriginComputed {
+		question.Origin = agent.OriginQuoted
+	}
+	return question
 }
 
 // prependShown puts the part of an answer that was shown in front of the note about the stop, unless the

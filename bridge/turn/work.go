@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
@@ -30,6 +31,8 @@ type Work struct {
 	waited bool
 	// announced says that the log may have announcements of the turn.
 	announced bool
+	// question is that of the turn as the model was shown it, kept for a stop before it is stored.
+	question agent.Message
 	// promptOthers is [Profile.PromptOthers] of the profile with which the turn ran last.
 	promptOthers bool
 	// compact is called once the answer is delivered.
