@@ -26,7 +26,7 @@ import (
 )
 
 // taskModel is a model that makes a call for each line of the question that names one ("start TEXT",
-// "await", "list", "cancel ID", "run COMMAND"), and then says what the results were. It loads the group
+// "wait" or "await", "list", "cancel ID", "run COMMAND"), and then says what the results were. It loads the group
 // first. A question that begins with "hold" waits until it is freed, one
 // that begins with "slow" takes 20 seconds.
 type taskModel struct {
@@ -128,7 +128,7 @@ func taskModelCall(verb, rest string) (agent.Call, bool) {
 			arguments["groups"] = []string{group}
 		}
 		return encode("start_background_task", arguments)
-	case "await":
+	case "wait", "await": // a lone "wait" would stop what runs
 		arguments := map[string]any{}
 		if rest != "" {
 			arguments["task_ids"] = []string{rest}

@@ -215,7 +215,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 		return func(yield func(agent.Message, error) bool) {
 			last := turn.History[len(turn.History)-1]
 			switch last.Text {
-			case "wait":
+			case "await":
 				begun <- struct{}{}
 				select {
 				case <-gate:
@@ -249,7 +249,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 	}
 	r.receipts(1)
 	ask("2", "No answer because of an error: incident `")
-	r.accept(direct("3", "wait"))
+	r.accept(direct("3", "await"))
 	<-begun
 	ask("4", "I am working on it.")
 	r.accept(direct("5", "behind it"))
@@ -263,7 +263,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 	if got := next(); !strings.HasPrefix(got, "Stopped.") {
 		t.Errorf("got %q", got)
 	}
-	r.accept(direct("9a", "wait"))
+	r.accept(direct("9a", "await"))
 	<-begun
 	r.accept(direct("9b", "/stop"))
 	if got := next(); !strings.HasPrefix(got, "Stopped.") {
@@ -271,7 +271,7 @@ func TestWhyNamesTheReason(t *testing.T) {
 	}
 	r.receipts(12)
 	ask("10", "a /stop came before the answer")
-	r.accept(direct("11", "wait"))
+	r.accept(direct("11", "await"))
 	<-begun
 	r.accept(direct("12", "/clear"))
 	next()

@@ -88,7 +88,7 @@ var layers = []layer{
 	{"internal/database", []string{"storage", "storage/folder", "storage/replicas", "storage/bolt", "storage/postgres"}},
 	{"internal/models", []string{"agent", "agent/anthropic", "agent/openai", "agent/provider", "bridge", "bridge/chats", "bridge/interact", "bridge/turn", "internal/wording", "internal/budget", "internal/telemetry", "internal/redact", "internal/settings", "toolgroups", "toolgroups/search"}},
 	{"internal/hooks", []string{"bridge", "bridge/chats", "bridge/provenance", "bridge/queue", "internal/cache", "internal/wording", "internal/redact", "storage", "toolgroups", "bridge/receipts"}},
-	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/interact", "internal/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth"}},
+	{"internal/connections", []string{"bridge", "bridge/chats", "bridge/interact", "internal/wording", "internal/retry", "storage", "toolgroups", "toolgroups/google", "toolgroups/mcp", "toolgroups/mcp/oauth", "toolgroups/signin"}},
 	{"internal/admin/signin", []string{"bridge", "bridge/audit", "bridge/chats", "bridge/queue", "internal/wording", "internal/cache", "storage", "toolgroups"}},
 	{"internal/personal", []string{"agent", "bridge", "bridge/chats", "bridge/interact", "toolgroups/memory", "bridge/queue", "bridge/conversation", "internal/wording", "internal/rescue", "internal/workspace", "storage", "toolgroups", "bridge/receipts"}},
 	{"internal/moving", []string{"bridge/access", "bridge/chats", "internal/connections", "internal/redact", "internal/sandbox", "internal/settings", "internal/wording", "storage", "storage/folder", "toolgroups/memory", "toolgroups/schedule", "toolgroups/skills"}},

@@ -27,7 +27,7 @@ All sentences that people read in chats, by package; %s stands for a value. A te
 // speaking are the packages whose sentences go to people in chats.
 var speaking = []string{
 	"bridge", "bridge/access", "bridge/interact", "bridge/outbox", "bridge/privacy", "bridge/turn", "bridge/why",
-	"internal/admin/signin", "internal/budget", "internal/config", "internal/connections", "internal/hooks", "internal/models", "internal/personal",
+	"internal/admin/signin", "internal/budget", "internal/connections", "internal/hooks", "internal/models", "internal/personal",
 	"slack", "telegram",
 }
 

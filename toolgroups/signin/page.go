@@ -40,9 +40,6 @@ copy.onclick = async () => {
   }
 };`
 
-// copyScriptHash lets the page run that script and no other.
-var copyScriptHash = sha256.Sum256([]byte(copyScript))
-
 // View is the data of the page.
 type View struct {
 	// Service is the name of the account's service.
@@ -80,11 +77,12 @@ func cleanName(name string) string {
 
 // WritePage writes the page with an HTTP status.
 func WritePage(w http.ResponseWriter, status int, v View) error {
+	script := sha256.Sum256([]byte(copyScript)) // the page runs this one and no other
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
 	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(copyScriptHash[:])+"'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"+base64.StdEncoding.EncodeToString(script[:])+"'; frame-ancestors 'none'")
 	w.WriteHeader(status)
 	return pageTemplate.Execute(w, v)
 }
