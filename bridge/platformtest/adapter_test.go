@@ -32,7 +32,7 @@ func bugs() map[string][]string {
 		"loses threads in a restart":                 {"Restart", "TakenOver"},
 		"answers in another chat":                    {"Threads"},
 		"replies to another message":                 {"Threads"},
-		"strips slashes":                             {"Help", "Stop", "Clear", "Undo", "Confides"},
+		"makes words of commands":                    {"Help", "Stop", "Clear", "Undo", "Confides"},
 		"sends twice":                                {"Order", "Threads", "RecordBeforeArrival"},
 		"hides repeats":                              {"AnswerDropped", "RestartWhileSending"},
 		"marks everything":                           {"Order", "FloodPasses", "NoRecordNoArrival"},
@@ -254,8 +254,10 @@ func (a *adapter) spoil(msg *chats.Message) {
 			msg.Text = strings.TrimSpace(msg.Text + " " + q.Text)
 		}
 		msg.Quoted = nil
-	case "strips slashes":
-		msg.Text = strings.TrimPrefix(msg.Text, "/")
+	case "makes words of commands":
+		if name, ok := strings.CutPrefix(msg.Text, "/"); ok {
+			msg.Text = "please " + name
+		}
 	}
 }
 
