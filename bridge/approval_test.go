@@ -819,15 +819,18 @@ func TestACardShowsTextsWithEscapesAsTheyAreRead(t *testing.T) {
 	}{
 		"in an object": {
 			`{"command":"x","mail":{"to":"\"Eve\" <eve@evil.example>","lines":["a\nb"]}}`,
-			[]string{"\"lines\": [", "In `mail` `to` it says:\n\n```\n\"Eve\" <eve@evil.example>\n```", "In `mail` `lines` `1` it says:\n\n```\na\nb\n```"}, "",
+			[]string{"\"lines\": [", "In `mail` `to` it says:\n\n```\n\"Eve\" <eve@evil.example>\n```", "In `mail` `lines` `1` it says:\n\n```\na\nb\n```"},
+			"",
 		},
 		"in JSON that is a text": {
 			`{"command":"{\"to\":\"\\u0065ve@evil.example\",\"n\":1}"}`,
-			[]string{"```\n{\"to\":\"\\u0065ve@evil.example\",\"n\":1}\n```", "In `command` `to` it says:\n\n```\neve@evil.example\n```"}, "",
+			[]string{"```\n{\"to\":\"\\u0065ve@evil.example\",\"n\":1}\n```", "In `command` `to` it says:\n\n```\neve@evil.example\n```"},
+			"",
 		},
 		"in JSON in JSON": {
 			`{"command":"x","body":{"inner":"{\"k\":\"\\u0065ve\"}"}}`,
-			[]string{"In `body` `inner` it says:\n\n```\n{\"k\":\"\\u0065ve\"}\n```", "In `body` `inner` `k` it says:\n\n```\neve\n```"}, "",
+			[]string{"In `body` `inner` it says:\n\n```\n{\"k\":\"\\u0065ve\"}\n```", "In `body` `inner` `k` it says:\n\n```\neve\n```"},
+			"",
 		},
 		"the name of a field": {`{"command":"{\"\\u0074o\":\"ada\"}"}`, []string{"In `command` `to` it says:\n\n```\n\"ada\"\n```"}, ""},
 		"an odd name":         {`{"command":"x","a b":"e\nve"}`, []string{"In `a b` it says:\n\n```\ne\nve\n```"}, ""},

@@ -146,7 +146,7 @@ func deny(format string, args ...any) (agent.Decision, error) {
 }
 
 // applyPolicy applies the policy to a call, and requests approval if the policy requires it.
-func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool, in *provenance.Input) (agent.Decision, error) {
+func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, call toolgroups.Call, tool toolgroups.Tool, in *provenance.Input) (agent.Decision, error) { //nolint:cyclop // One case after another of what decides.
 	shown := call.Arguments
 	if !tool.ChecksArguments {
 		valid, fault := toolgroups.ValidateArguments(tool, call.Arguments)

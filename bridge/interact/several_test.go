@@ -123,9 +123,9 @@ func replicas(t *testing.T, n int) []*replica {
 	return all
 }
 
-func (r *replica) ask(t *testing.T, key string) *StoredCard {
+func (r *replica) ask(t *testing.T) *StoredCard {
 	t.Helper()
-	token, err := r.Post(t.Context(), key, chats.Chat{Platform: "fake", ID: "1"}, Card{
+	token, err := r.Post(t.Context(), "a", chats.Chat{Platform: "fake", ID: "1"}, Card{
 		Kind: "ask", Text: "?", Choices: [][]Choice{{{Label: "Yes", Value: "yes"}}}, Expires: time.Now().Add(time.Minute),
 	})
 	if err != nil {
@@ -155,7 +155,7 @@ func after(d time.Duration) {
 func TestADecisionOnOneReplicaIsToldToAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := replicas(t, 3)
-		kept := all[0].ask(t, "a")
+		kept := all[0].ask(t)
 		if _, err := all[1].change(t.Context(), kept.Token, func(kept *StoredCard) chats.Kind {
 			kept.IDs = []string{"7"} // it was shown
 			return showNone
@@ -188,7 +188,7 @@ func TestADecisionOnOneReplicaIsToldToAll(t *testing.T) {
 func TestACardIsEndedByWhoAnswersInItsChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := replicas(t, 2)
-		kept := all[0].ask(t, "a")
+		kept := all[0].ask(t)
 		synctest.Wait()
 		after(time.Hour)
 		if now, err := all[0].Get(t.Context(), kept.Token); err != nil || !now.IsOpen() || all[0].handled.Load()+all[1].handled.Load() != 0 {
@@ -212,7 +212,7 @@ func TestACardThatTwoReplicasEndIsWrittenOnce(t *testing.T) {
 		for _, r := range all {
 			r.owns.Store(true)
 		}
-		kept := all[0].ask(t, "a")
+		kept := all[0].ask(t)
 		after(2 * time.Minute)
 		now, err := all[0].Get(t.Context(), kept.Token)
 		if err != nil || now.Reason != expired || now.Version != kept.Version+1 {
@@ -225,7 +225,7 @@ func TestACardThatTwoReplicasEndIsWrittenOnce(t *testing.T) {
 func TestChangesOfACardThatMeetAreBothKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := replicas(t, 2)
-		kept := all[0].ask(t, "a")
+		kept := all[0].ask(t)
 		meet := sync.OnceFunc(func() {
 			if err := all[1].Update(t.Context(), kept.Token, Result{Text: "One."}); err != nil {
 				t.Error(err)

@@ -88,6 +88,18 @@ func approvalQuestion(tool string, changed int, addresses []*addressCall) string
 	}
 }
 
+// whatStays says of a call in a shared chat what others there get of it.
+func whatStays(tool toolgroups.Tool) string {
+	const stays = "What it returns stays in this chat, so everybody here can ask me for all of it.\n\n"
+	switch {
+	case tool.Personal:
+		return "It uses your account. " + stays
+	case tool.Role >= toolgroups.RoleAdmin && tool.Effect == toolgroups.ReadOnly:
+		return stays
+	}
+	return ""
+}
+
 // approvalCard returns the card that asks whether a call may run.
 func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, arguments string, addresses []*addressCall, timeout time.Duration, format func(platform, text string) string) Card {
 	card := Card{Kind: ApprovalKind, KeepCommands: true, QuotedUser: r.Requester, ReplyTo: j.Message.ReplyTarget(), Choices: [][]Choice{{
@@ -110,11 +122,8 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 			says = wording.Quote(says, maxDescription)
 		}
 		fmt.Fprintf(&text, "\n\n_%s_\n\n", wording.EscapeRevealed(says))
-		if tool.Personal && !r.Direct {
-			text.WriteString("It uses your account. ")
-		}
-		if (tool.Personal || tool.Role >= toolgroups.RoleAdmin && tool.Effect == toolgroups.ReadOnly) && !r.Direct {
-			text.WriteString("What it returns stays in this chat, so everybody here can ask me for all of it.\n\n")
+		if !r.Direct {
+			text.WriteString(whatStays(tool))
 		}
 	}
 	shown := arguments

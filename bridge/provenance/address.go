@@ -66,12 +66,9 @@ func Parse(text string) (Address, bool) {
 		return Address{unreadable: text}, begin != "" && host != "" && !strings.Contains(host, " ")
 	}
 	scheme := strings.ToLower(u.Scheme)
-	if scheme != "http" && scheme != "https" || u.Hostname() == "" {
-		return Address{}, false
-	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	if host == "" {
-		return Address{}, false // which stands nowhere, and would stand everywhere
+	if scheme != "http" && scheme != "https" || host == "" { // an empty host stands nowhere, and would stand everywhere
+		return Address{}, false
 	}
 	spelled := u.Hostname()
 	if spelled == host {

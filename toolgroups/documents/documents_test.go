@@ -95,9 +95,9 @@ func (h *harness) must(t testing.TB, tool, args string) toolgroups.Result {
 
 // opened is the context of a call, which runs then once the call has opened its file and waits for its turn.
 type opened struct {
-	context.Context
-	once sync.Once
-	then func()
+	context.Context //nolint:containedctx // It is a context.
+	once            sync.Once
+	then            func()
 }
 
 func (o *opened) Done() <-chan struct{} {

@@ -73,14 +73,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		if err := t.checkTexts(codeUpdateFailed); err != nil {
 			return err
 		}
-		if t.Prompt != before.Prompt {
-			t.User = cmp.Or(call.User, t.User) // a run has the role of its prompt's author
-		}
-		if t.Prompt != before.Prompt || t.Name != before.Name {
-			// What the change leaves of the texts was worded as it was before, and in a shared chat maybe by another.
-			left := t.Prompt == before.Prompt || t.Name == before.Name
-			t.Outside = call.HoldsOthers || left && (t.Outside || !call.Direct && call.User != before.User)
-		}
+		t.setAuthor(before, call)
 		t.Version = newID()
 		return t.replan(before, now, zone)
 	})
@@ -94,6 +87,18 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)),
 		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(was, t, changed))},
 	}, nil
+}
+
+// setAuthor records who has worded the texts of a task that a call has changed.
+func (t *Task) setAuthor(before Task, call toolgroups.Call) {
+	if t.Prompt != before.Prompt {
+		t.User = cmp.Or(call.User, t.User) // a run has the role of its prompt's author
+	}
+	if t.Prompt != before.Prompt || t.Name != before.Name {
+		// What the change leaves of the texts was worded as it was before, and in a shared chat maybe by another.
+		left := t.Prompt == before.Prompt || t.Name == before.Name
+		t.Outside = call.HoldsOthers || left && (t.Outside || !call.Direct && call.User != before.User)
+	}
 }
 
 func (in updateInput) apply(t *Task) {
