@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"iter"
+	"reflect"
 	"slices"
 
 	"oneclaw/toolgroups"
@@ -135,5 +136,12 @@ func (c Call) EffectiveArguments() string {
 
 // IsSame reports whether two calls run the same tool with the same arguments.
 func (c Call) IsSame(other Call) bool {
-	return c.EffectiveTool() == other.EffectiveTool() && c.EffectiveArguments() == other.EffectiveArguments()
+	var mine, others any
+	if c.EffectiveTool() != other.EffectiveTool() {
+		return false
+	}
+	if json.Unmarshal([]byte(c.EffectiveArguments()), &mine) != nil || json.Unmarshal([]byte(other.EffectiveArguments()), &others) != nil {
+		return c.EffectiveArguments() == other.EffectiveArguments()
+	}
+	return reflect.DeepEqual(mine, others)
 }

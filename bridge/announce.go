@@ -87,7 +87,8 @@ func (a *announcer) announce(ctx context.Context, j *queue.Run, over bool) error
 	return nil
 }
 
-// offerAgain posts a card about a call that a restart cut off, with a button that has it made again.
+// offerAgain posts a card about a call that a restart cut off, with a button that has it made again unless another call
+// of its tool was cut off too.
 func (a *announcer) offerAgain(ctx context.Context, j *queue.Run, one turn.Announcement) error {
 	log, err := a.turns.LogOf(ctx, j)
 	if err != nil {
@@ -95,9 +96,10 @@ func (a *announcer) offerAgain(ctx context.Context, j *queue.Run, one turn.Annou
 	}
 	failed := newFailedTurn(j, log)
 	failed.Again = one.Again
-	card := interact.Card{Kind: failedKind, KeepCommands: true, Text: wording.EscapeRevealed(one.Text), QuotedUser: j.Message.SenderID(), Choices: [][]interact.Choice{{
-		{Label: "Run it again", Value: chooseAgain, Style: chats.StylePrimary},
-	}}}
+	card := interact.Card{Kind: failedKind, KeepCommands: true, Text: wording.EscapeRevealed(one.Text), QuotedUser: j.Message.SenderID()}
+	if !one.Ambiguous {
+		card.Choices = [][]interact.Choice{{{Label: "Run it again", Value: chooseAgain, Style: chats.StylePrimary}}}
+	}
 	if card.Data, err = json.Marshal(failed); err != nil {
 		return fmt.Errorf("encode the offer to run a call again: %w", err)
 	}

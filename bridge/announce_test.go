@@ -292,6 +292,22 @@ func TestACallThatARestartCutOffCanBeRunAgain(t *testing.T) {
 	})
 }
 
+// Of two calls of one tool the words of a button would not say which is meant.
+func TestCallsThatARestartCutOffTogetherAreToldWithoutAButton(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := noteHarness(t, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
+		r.accept(direct("1", "call run {\"text\":\"one\"}\ncall run {\"text\":\"two\"}\nsay I was restarted."))
+		synctest.Wait()
+		r.restart()
+		for _, call := range []string{"one", "two"} {
+			if line := r.platform.one(t, "“"+call+"”"); line.text != "I was restarted while I used “run” with “"+call+"”, and do not know whether it finished." || line.buttons != nil {
+				t.Errorf("the line is %q with %+v", line.text, line.buttons)
+			}
+		}
+	})
+}
+
 // If the model has asked for the call again by itself, nothing is offered.
 func TestACallThatTheModelRepeatsIsNotOffered(t *testing.T) {
 	t.Parallel()

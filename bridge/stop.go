@@ -25,8 +25,8 @@ const stopName = "stop"
 
 var stopWords = regexp.MustCompile(`(?i)^(stop|halt|cancel|wait)[.!…]*$`)
 
-// isStopWord reports whether a message is only a word that asks to stop. While a question of its sender is
-// open, it means /stop; at other times, and from others in a shared chat, it is for the model.
+// isStopWord reports whether a message is only a word that asks to stop. While the open questions of the
+// chat are its sender's, it means /stop; otherwise it is for the model.
 func isStopWord(m chats.Message) bool {
 	return len(m.Files) == 0 && len(m.Skipped) == 0 && stopWords.MatchString(strings.TrimSpace(m.Text))
 }

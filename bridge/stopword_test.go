@@ -34,13 +34,15 @@ func TestALoneStopEndsTheAnswerToItsSender(t *testing.T) {
 func TestAStopThatIsNotForTheRunningAnswerReachesTheModel(t *testing.T) {
 	for name, say := range map[string]struct {
 		running, word chats.Message
+		behind        []chats.Message
 	}{
-		"nothing runs":     {word: direct("2", "stop")},
-		"in a longer text": {running: direct("1", "slow"), word: direct("2", "stop by the bakery")},
-		"with a sticker":   {running: direct("1", "slow"), word: withSticker(direct("2", "stop"))},
-		"to somebody else": {running: group("1", "1", "slow"), word: group("2", "2", "wait")},
-		"in another chat":  {running: in("5", "1", "slow"), word: direct("2", "cancel")},
-		"as another form":  {running: direct("1", "slow"), word: direct("2", "stopped")},
+		"nothing runs":      {word: direct("2", "stop")},
+		"in a longer text":  {running: direct("1", "slow"), word: direct("2", "stop by the bakery")},
+		"with a sticker":    {running: direct("1", "slow"), word: withSticker(direct("2", "stop"))},
+		"to somebody else":  {running: group("1", "1", "slow"), word: group("2", "2", "wait")},
+		"while others wait": {running: group("1", "1", "slow"), behind: []chats.Message{group("2", "2", "two")}, word: group("3", "1", "wait")},
+		"in another chat":   {running: in("5", "1", "slow"), word: direct("2", "cancel")},
+		"as another form":   {running: direct("1", "slow"), word: direct("2", "stopped")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,6 +53,10 @@ func TestAStopThatIsNotForTheRunningAnswerReachesTheModel(t *testing.T) {
 					r.accept(say.running)
 					soon(t, s.asked)
 					want = append(want, "re: slow")
+				}
+				for _, m := range say.behind {
+					r.accept(m)
+					want = append(want, "re: "+m.Text)
 				}
 				r.accept(say.word)
 				pass(t, 5)

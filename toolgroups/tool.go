@@ -191,7 +191,7 @@ type Scope struct {
 	// that the model sees in the conversation holds such words.
 	ReadOthers, HoldsOthers bool
 	// ReadAccount is true in a call if a tool of its group has read the person's account in this turn. In a shared chat
-	// the person has allowed that.
+	// the person, or a rule of the operator, has allowed that.
 	ReadAccount bool
 	// Chat is the chat that gets the answer, as platform:id[:thread].
 	Chat string

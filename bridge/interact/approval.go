@@ -173,6 +173,7 @@ func (g *Gate) applyPolicy(ctx context.Context, j *queue.Run, at turn.Position, 
 	case refusal != "":
 		return deny("%s", refusal)
 	case i >= 0: // what was asked is decided by the answer, also if it would not be asked any more
+		effective.ReadAccount = tool.Personal // or there would be no card; in a long turn the result may be out of sight
 		return g.cardDecision(ctx, j, &turn.WorkOf(j).Approvals[i], policy, describe)
 	case policy.Rule != Allow:
 		asks = nil // the card shows the addresses

@@ -161,7 +161,7 @@ func (q *Queue) HasPending(chat chats.Chat, after, before int64) bool {
 	return slices.ContainsFunc(l.messages.waiting, func(j *Run) bool { return between(j) && !q.cfg.Workers.Placement(j).SurvivesStop })
 }
 
-// Serves reports whether the message that a chat works on, or begins with next, is from a user.
+// Serves reports whether a chat works on a message of a user, or begins with one next, and no other user's waits.
 func (q *Queue) Serves(chat chats.Chat, user string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,7 +173,8 @@ func (q *Queue) Serves(chat chats.Chat, user string) bool {
 	if j == nil && len(l.messages.waiting) > 0 {
 		j = l.messages.waiting[0]
 	}
-	return j != nil && j.Message.SenderID() == user
+	other := func(j *Run) bool { return j.Message.SenderID() != user }
+	return j != nil && !other(j) && !slices.ContainsFunc(l.messages.waiting, other)
 }
 
 // FindWaiting returns a waiting message of a chat that pass accepts, or nil, and a copy of it to change.

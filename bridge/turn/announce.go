@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"oneclaw/agent"
@@ -23,7 +24,12 @@ type Announcement struct {
 	// sender asks for it once more. Position is that of its result in the turn.
 	Again    string
 	Position int
+	// Ambiguous is set if Again would not say which call is meant.
+	Ambiguous bool
 }
+
+// runAgain ends the text of a call that a restart cut off.
+const runAgain = " Run it again?"
 
 // noteAnnounced records that the log may have announcements of a job's turn, so that the end of other turns need
 // not read it.
@@ -55,6 +61,15 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 			}
 		}
 	}
+	times := map[string]int{}
+	for _, one := range all {
+		times[one.Again]++
+	}
+	for i, one := range all {
+		if all[i].Ambiguous = one.Again != "" && times[one.Again] > 1; all[i].Ambiguous {
+			all[i].Text = strings.TrimSuffix(one.Text, runAgain)
+		}
+	}
 	return all, nil
 }
 
@@ -75,7 +90,7 @@ func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call,
 		if tool.Paid {
 			one.Text += " It may have cost money already."
 		}
-		one.Text += " Run it again?"
+		one.Text += runAgain
 	case tool.Undo != nil:
 		one.Text = fmt.Sprintf("I was cut off while I used %s, and cannot tell whether it was done. It was called with %s.", name, with)
 	default:

@@ -196,7 +196,7 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	case asks && tool.Effect != toolgroups.ReadOnly:
 		policy.Rule, policy.MayLast = interact.Ask, true
 	case tool.CountChanged(call.Arguments) > toolgroups.MaxAtOnce:
-		// What one press undoes, sixty-one do not.
+		// One press undoes one change; nobody undoes sixty-one.
 		policy.Rule = interact.Ask
 	case tool.Outlives && call.ReadOthers, tool.Shares && call.HoldsOthers:
 		policy.Rule = interact.Ask
@@ -205,7 +205,7 @@ func defaultPolicy(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 		// aloud. What a task of the chat reads does too.
 		policy.Rule, policy.MayLast = interact.Ask, true
 		if tool.Role >= toolgroups.RoleAdmin {
-			policy.Approvers = interact.ApproversAdmins
+			policy.MayLast, policy.Approvers = false, interact.ApproversAdmins
 		}
 	}
 	if tool.Personal {

@@ -263,7 +263,8 @@ func TestABareCodeConnectsWhileASignInWaitsForIt(t *testing.T) {
 	desk := connections.New(connections.Config{Now: time.Now, Google: g, Servers: r.servers, Store: store})
 	wants := func(when, user, chat, text, want string) {
 		t.Helper()
-		got, err := desk.CommandFor(t.Context(), chats.Message{Kind: chats.KindText, Chat: chats.Chat{Platform: "telegram", ID: chat}, User: user, Text: text})
+		id, thread, _ := strings.Cut(chat, ":")
+		got, err := desk.CommandFor(t.Context(), chats.Message{Kind: chats.KindText, Chat: chats.Chat{Platform: "telegram", ID: id, Thread: thread}, User: user, Text: text})
 		if err != nil || got != want {
 			t.Errorf("%s: %q stands for %q, %v, want %q", when, text, got, err, want)
 		}
@@ -283,6 +284,7 @@ func TestABareCodeConnectsWhileASignInWaitsForIt(t *testing.T) {
 		t.Fatalf("the page shows no code: %s", page.Body)
 	}
 	wants("from the person", "1", "1", " "+code[1]+"\n", "/connect google "+code[1])
+	wants("in a thread of the chat", "1", "1:7", code[1], "/connect google "+code[1])
 	wants("a wrong one", "1", "1", "ABCD-2345", "/connect google ABCD-2345")
 	wants("from another person", "2", "1", code[1], "")
 	wants("in another chat", "1", "-100", code[1], "")

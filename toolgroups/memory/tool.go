@@ -259,5 +259,5 @@ func (m *Memory) fault(ctx context.Context, call toolgroups.Call, err error) err
 	}
 	m.cfg.Logger.Error("memory was not saved", "owner", call.Owner, "err", err)
 	// This code says that it may have been saved, as a store can fail behind a write.
-	return toolgroups.Errorf(toolgroups.CodeExecution, "The note could not be saved. Try again later.")
+	return toolgroups.Errorf(toolgroups.CodeExecution, "It is not known whether the note was saved. Look before you save it again.")
 }

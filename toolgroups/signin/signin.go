@@ -298,13 +298,23 @@ func (d *FlowStore) countFailedRedeem(ctx context.Context, name string, p Pendin
 	return err
 }
 
+// isSameChat reports whether two chats, platform:id[:thread], are the same or threads of the same: who began a sign-in in
+// a chat may send the code in a thread of it.
+func isSameChat(a, b string) bool {
+	within := func(chat string) string {
+		parts := strings.SplitN(chat, ":", 3)
+		return strings.Join(parts[:min(len(parts), 2)], ":")
+	}
+	return within(a) == within(b)
+}
+
 // Awaits reports whether a sign-in waits in a chat for the code that its page shows, and whether code is that code.
 func (d *FlowStore) Awaits(ctx context.Context, name, chat, code string) (waits, matches bool, err error) {
 	p, _, err := d.Find(ctx, name, "")
 	if errors.Is(err, ErrInvalidLink) {
 		return false, false, nil
 	}
-	waits = err == nil && p.Chat == chat && p.Code != ""
+	waits = err == nil && isSameChat(p.Chat, chat) && p.Code != ""
 	return waits, waits && subtle.ConstantTimeCompare([]byte(strings.ToUpper(code)), []byte(p.Proof)) == 1, err
 }
 
@@ -317,7 +327,7 @@ func (d *FlowStore) Confirm(ctx context.Context, name, chat, proof string, befor
 		switch {
 		case err != nil:
 			return p, err
-		case p.Chat != chat:
+		case !isSameChat(p.Chat, chat):
 			return Pending{}, ErrInvalidLink
 		case p.Code == "":
 			return Pending{}, errNoPermissionYet

@@ -135,8 +135,8 @@ func (g Group) Build(connect Connect) (toolgroups.Group, error) {
 			}
 			out, err := describe(ctx, c, call.Arguments)
 			if unread.asked.Load() {
-				return "", toolgroups.OwnErrorf(toolgroups.CodeDenied, "All who are here would read on the card what this is about, and this person's account was not read here since their last message. "+
-					"Read what it is about with a tool of this group that only reads, which asks them; then make this call again.")
+				return "", toolgroups.OwnErrorf(toolgroups.CodeDenied, "First read what this is about with a tool of this group that only reads, which asks the person; then make this call again. "+
+					"All who are here would read on its card what stands in the account, and it was not read here since the person's last message.")
 			}
 			if err != nil {
 				return "", c.mapError(err)

@@ -162,7 +162,7 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authSer
 		"At the end the page shows a code. Send it to me here.",
 		s.Name, link, quote(cmp.Or(req.UserName, req.User)), quote(g.host()))
 	if !req.Direct {
-		text += " I accept it only from you, so another person who opens the link connects nothing."
+		text += fmt.Sprintf(" If I do not see it, send `/connect %s CODE`.", s.Name) + " I accept it only from you, so another person who opens the link connects nothing."
 	}
 	if old.Issuer != "" && old.Issuer != g.Issuer {
 		text += fmt.Sprintf("\n\nThe sign-in of %s was at %s before and is at %s now. Go on only if you know why.",
