@@ -587,6 +587,16 @@ func plainPDF(line string) *telegram.Attachment {
 	return &telegram.Attachment{Kind: telegram.KindDocument, Name: "mine.pdf", MIME: "application/pdf", Data: []byte(data)}
 }
 
+// asksForAddress checks that an answer asks about an address, of a model that says "Done: " once it has been opened.
+func asksForAddress(t *testing.T, answer string) {
+	t.Helper()
+	if strings.Contains(answer, "Done: ") {
+		t.Errorf("an address that the model put together was opened without a question: %s", answer)
+	} else if !strings.Contains(answer, asksAddress) {
+		t.Errorf("answered %q", answer)
+	}
+}
+
 // A call beside the one that reads a PDF appends to it a page that says what the model knows: that page is nobody's but
 // the model's, so an address in it asks.
 func TestAPDFThatIsChangedWhileItIsReadVouchesForNoAddress(t *testing.T) {
@@ -618,11 +628,7 @@ func TestAPDFThatIsChangedWhileItIsReadVouchesForNoAddress(t *testing.T) {
 	who := w.person("Reader")
 	w.ask(bot, who, "here it is", plainPDF("See "+evil+"/a/received?x=1"))
 	answer := w.ask(bot, who, "what does it say?", nil)
-	if strings.Contains(answer, "Done: ") {
-		t.Errorf("an address that the model put together was opened without a question: %s", answer)
-	} else if !strings.Contains(answer, asksAddress) {
-		t.Errorf("answered %q", answer)
-	}
+	asksForAddress(t, answer)
 }
 
 // A PDF that somebody sent vouches for what it says, not for the name under which the model has copied it: the result
@@ -677,11 +683,7 @@ func TestALongPDFVouchesForNoAddressInTheNameOfItsText(t *testing.T) {
 	if opened == "" {
 		t.Fatalf("the name of the file is not shown: %q", answer)
 	}
-	if strings.Contains(answer, "Done: ") {
-		t.Errorf("%s, which the model put together, was opened without a question: %s", opened, answer)
-	} else if !strings.Contains(answer, asksAddress) {
-		t.Errorf("answered %q", answer)
-	}
+	asksForAddress(t, answer)
 }
 
 // What scripts compose counts with what the turn has composed before.

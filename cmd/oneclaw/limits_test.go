@@ -38,16 +38,7 @@ func TestAMemberFloodsAGroup(t *testing.T) {
 	}))
 	w.env["ONECLAW_MAX_WAITING_MEMBER"] = "3"
 	ann, bob := w.person("Ann"), w.person("Bob")
-	group, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, Title: "Team", User: ann, Members: []int64{bob}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	say := func(who int64, text string) {
-		t.Helper()
-		if _, err := w.telegram.Say(group, who, "@"+w.telegram.Bot().Username+" "+text, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	group, say := w.team(ann, bob)
 	bot := w.run()
 	say(ann, "first")
 	<-begun

@@ -224,13 +224,17 @@ func TestServersThatAreNotAdded(t *testing.T) {
 	}
 }
 
+func withGoogle(t *testing.T, store storage.KV) (*google.Google, *connections.Handler) {
+	t.Helper()
+	g, err := google.New(google.Config{ClientID: "id", ClientSecret: "secret", KV: store, SecretKey: []byte("0123456789abcdef")})
+	must(t, err)
+	return g, connections.New(connections.Config{Now: time.Now, Google: g, Servers: newReplica(t, store).servers, Store: store})
+}
+
 // Who is forgotten has begun no sign-in either: what one holds is as much as an account.
 func TestForgetEndsSignInsThatHaveBegun(t *testing.T) {
 	store := openStore(t)
-	r := newReplica(t, store)
-	g, err := google.New(google.Config{ClientID: "id", ClientSecret: "secret", KV: store, SecretKey: []byte("0123456789abcdef")})
-	must(t, err)
-	desk := connections.New(connections.Config{Now: time.Now, Google: g, Servers: r.servers, Store: store})
+	g, desk := withGoogle(t, store)
 	for _, user := range []string{"telegram:1", "telegram:2"} {
 		_, err := g.Connect(t.Context(), google.ConnectRequest{User: user, Chat: user, Direct: true, Args: "gmail"})
 		must(t, err)
@@ -257,10 +261,7 @@ func TestForgetEndsSignInsThatHaveBegun(t *testing.T) {
 // sign-in waits for it. A wrong code is one too, so that it is counted and the model learns of neither.
 func TestABareCodeConnectsWhileASignInWaitsForIt(t *testing.T) {
 	store := openStore(t)
-	r := newReplica(t, store)
-	g, err := google.New(google.Config{ClientID: "id", ClientSecret: "secret", KV: store, SecretKey: []byte("0123456789abcdef")})
-	must(t, err)
-	desk := connections.New(connections.Config{Now: time.Now, Google: g, Servers: r.servers, Store: store})
+	g, desk := withGoogle(t, store)
 	wants := func(when, user, chat, text, want string) {
 		t.Helper()
 		id, thread, _ := strings.Cut(chat, ":")

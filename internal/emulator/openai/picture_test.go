@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -61,16 +60,8 @@ func TestPicturesAreNoText(t *testing.T) {
 	much := gif[:len(gif)-1] + "A" + strings.Repeat("A", 4_000_000)
 	body := `{"model":"` + openai.DefaultModel + `","store":false,"input":[{"role":"user","content":[{"type":"input_text","text":"look"},` +
 		`{"type":"input_image","detail":"auto","image_url":"data:image/gif;base64,` + much + `"}]}]}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/responses", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
-		t.Fatalf("status %d, %v", resp.StatusCode, err)
+	if status, answer := s.respond(body); status != 200 {
+		t.Fatalf("status %d, %s", status, answer)
 	}
 	got := s.Requests()[0]
 	if got.Usage.Prompt > 100 || len(got.Messages[0].Pictures) != 1 || got.Messages[0].Pictures[0].MIME != "image/gif" {
@@ -85,16 +76,8 @@ func TestNoMoreOfAPromptIsCachedThanItHas(t *testing.T) {
 	body := `{"model":"` + openai.DefaultModel + `","store":false,"prompt_cache_key":"k","input":[{"role":"user","content":[{"type":"input_text","text":"look` +
 		strings.Repeat(" again", 1000) + `"},{"type":"input_image","detail":"auto","image_url":"data:image/gif;base64,` + gif[:len(gif)-1] + "A" + strings.Repeat("A", 100_000) + `"}]}]}`
 	for range 2 {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/responses", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := s.http.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
-			t.Fatalf("status %d, %v", resp.StatusCode, err)
+		if status, answer := s.respond(body); status != 200 {
+			t.Fatalf("status %d, %s", status, answer)
 		}
 	}
 	if got := s.Requests()[1].Usage; got.Cached == 0 || got.Cached > got.Prompt {
