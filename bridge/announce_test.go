@@ -273,11 +273,11 @@ func TestACallThatARestartCutOffCanBeRunAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := noteHarness(t, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
-		r.accept(group("1", "1", "call run {\"text\":\"sleep 60\"}\nsay I was restarted."))
+		r.accept(group("1", "1", "call run {\"text\":\"sleep 60\"}\nsay I was interrupted."))
 		synctest.Wait()
 		r.restart()
 		line := r.platform.one(t, "Run it again")
-		if line.text != "I was restarted while I used “run” with “sleep 60”, and do not know whether it finished. Run it again?" {
+		if line.text != "I was interrupted while I used “run” with “sleep 60”, and do not know whether it finished. Run it again?" {
 			t.Errorf("the line is %q", line.text)
 		}
 		r.accept(pressOn(line, "p1", "2", line.button(t, "Run it again")))
@@ -286,7 +286,7 @@ func TestACallThatARestartCutOffCanBeRunAgain(t *testing.T) {
 		}
 		r.accept(pressOn(line, "p2", "1", line.button(t, "Run it again")))
 		r.platform.one(t, "make only the interrupted call of “run” again.") // the model repeats what it was told
-		if line = r.platform.one(t, "I was restarted while"); line.buttons != nil {
+		if line = r.platform.one(t, "I was interrupted while"); line.buttons != nil {
 			t.Errorf("the card keeps its buttons: %+v", line.buttons)
 		}
 	})
@@ -297,11 +297,11 @@ func TestCallsThatARestartCutOffTogetherAreToldWithoutAButton(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := noteHarness(t, func(c *bridge.Config) { c.Limits.DrainTimeout = -1 })
-		r.accept(direct("1", "call run {\"text\":\"one\"}\ncall run {\"text\":\"two\"}\nsay I was restarted."))
+		r.accept(direct("1", "call run {\"text\":\"one\"}\ncall run {\"text\":\"two\"}\nsay I was interrupted."))
 		synctest.Wait()
 		r.restart()
 		for _, call := range []string{"one", "two"} {
-			if line := r.platform.one(t, "“"+call+"”"); line.text != "I was restarted while I used “run” with “"+call+"”, and do not know whether it finished." || line.buttons != nil {
+			if line := r.platform.one(t, "“"+call+"”"); line.text != "I was interrupted while I used “run” with “"+call+"”, and do not know whether it finished." || line.buttons != nil {
 				t.Errorf("the line is %q with %+v", line.text, line.buttons)
 			}
 		}
@@ -453,7 +453,7 @@ func announcesThroughCrashes(t *testing.T, tool string) {
 			lines, marked := 0, 0
 			for _, s := range p.shown() {
 				switch {
-				case !strings.Contains(s.text, "I noted") && !strings.Contains(s.text, "I was restarted while I used “jot” with “one”, and do not know whether it finished. Run it again?"):
+				case !strings.Contains(s.text, "I noted") && !strings.Contains(s.text, "I was interrupted while I used “jot” with “one”, and do not know whether it finished. Run it again?"):
 				case s.repeat:
 					marked++
 				default:

@@ -74,8 +74,8 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 }
 
 // announceUnknown says that nobody can tell whether a call was done. m stands for its result, and after is the
-// rest of the turn. A message's turn can make a call again that a restart cut off; the others tell it only of tools
-// that leave something behind.
+// rest of the turn. A message's turn can make a call again that a restart or a failed write cut off; the others tell
+// it only of tools that leave something behind.
 func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call, after []agent.Message) (one Announcement, ok bool) {
 	tool, _ := t.cfg.Tools().Tool(m.Tool)
 	name, with := wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.Redact(onlyArgument(call.EffectiveArguments())), maxArguments)
@@ -86,7 +86,7 @@ func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call,
 			return one, false // the model has asked for it again by itself
 		}
 		one.Again = fmt.Sprintf("Please make only the interrupted call of %s again.", name)
-		one.Text = fmt.Sprintf("I was restarted while I used %s with %s, and do not know whether it finished.", name, with)
+		one.Text = fmt.Sprintf("I was interrupted while I used %s with %s, and do not know whether it finished.", name, with)
 		if tool.Paid {
 			one.Text += " It may have cost money already."
 		}

@@ -361,7 +361,7 @@ func TestAnApprovedCallThatWasCutOffIsNotRepeated(t *testing.T) {
 	bot.kill(syscall.SIGKILL)
 	s.start()
 	s.one("Then: This call was interrupted")
-	s.card("I was restarted while I used “http_request”", "Run it again")
+	s.card("I was interrupted while I used “http_request”", "Run it again")
 	cards := 0
 	s.until("messages", func(all []shown) bool {
 		cards = 0

@@ -117,7 +117,7 @@ func TestAKilledPictureIsPaidAndNotMadeAgain(t *testing.T) {
 			bot.kill(syscall.SIGKILL)
 			close(free)
 			bot = w.run()
-			wantIn(t, w.shows(bot, ann, "I was restarted while I used"), "It may have cost money already.")
+			wantIn(t, w.shows(bot, ann, "I was interrupted while I used"), "It may have cost money already.")
 			if n := len(w.model.Pictures()); n != 1 {
 				t.Errorf("%d pictures were made", n)
 			}

@@ -299,7 +299,7 @@ func rewordForUser(text string) string {
 	case strings.Contains(text, "You said no"), strings.Contains(text, "was not allowed"):
 		return "OK, I did not run it."
 	case strings.Contains(text, "This call was interrupted"):
-		return "I was restarted while I did that, so I do not know whether it is done."
+		return "I was interrupted while I did that, so I do not know whether it is done."
 	}
 	line := firstLine(text)
 	for _, hint := range modelHints {
