@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"oneclaw/agent"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/rescue"
+	"oneclaw/internal/retry"
 )
 
 // Failed jobs are retried. If the cause lies outside the job (the store or the platform is down, or
@@ -45,6 +46,15 @@ type attempts struct {
 	damaged        []string  // damaged records that the job has read
 }
 
+// Pauses before a job is retried after a failure of the store or the platform. No pause exceeds
+// [Limits.RetryFor].
+const (
+	minRetry = 500 * time.Millisecond
+	// sharedRetry bounds the pauses if processes share the store: after a failover of the database, a
+	// retry must come sooner than another process could take over the chat.
+	sharedRetry = time.Second
+)
+
 // countFailure counts a failed attempt, and reports whether it was the last. Attempts go on for at
 // least the duration atLeast.
 func (t *attempts) countFailure(now time.Time, atLeast time.Duration, err error) bool {
@@ -60,83 +70,66 @@ func (t *attempts) countFailure(now time.Time, atLeast time.Duration, err error)
 	return t.failed >= maxAttempts && lasts >= atLeast || t.failed > 1 && lasts >= maxPatience*atLeast
 }
 
-// execute runs a job to its end, or leaves it open if the bridge shuts down. A panic counts as a failed
-// attempt of that job only.
-func (e *executor) execute(work, ctx context.Context, j *queue.Run) {
-	for e.leases.Shared() && !e.leases.OwnsSafely(j) {
-		// The job was accepted while this process lost the chat, and perhaps got it back. Jobs that
-		// other processes accepted before it come first, so this one is dropped here and claimed
-		// together with them.
-		if e.leases.Token(j.Message.Chat) != j.LeaseToken && e.completer.dropIfLost(j, queue.ErrLost) {
+// runAttempts repeats attempts at a job until it ends, waits for a user, or panics.
+func (e *executor) runAttempts(work, ctx context.Context, j *queue.Run, t *attempts) {
+	if (j.PossiblyJoined || e.workers.Placement(j).Partial || len(j.Pieces) > 0) && !e.joinPieces(ctx, j, t) {
+		return
+	}
+	if e.tracer != nil {
+		ctx = e.tracer.StartRun(ctx, j)
+	}
+	for pauses := retry.New(minRetry, e.completer.maxRetry); ; {
+		err := e.attempt(work, ctx, j)
+		if err == nil {
 			return
 		}
-		// A process that was paused waits until it knows whether it still owns the chat. The job keeps
-		// its place, so that later jobs do not begin first.
-		if e.pause(ctx, minRetry) != nil {
+		wait, turn, told := pauses.Next(0), j.HasSlot, t.reported
+		e.queue.ReleaseSlot(j)
+		if e.handleFailure(ctx, j, t, err, wait) {
+			e.endTrace(j)
 			return
 		}
-	}
-	if j.State == receipts.Waiting || j.Found { // a call of an earlier run may have asked a question
-		e.suspender.showResumed(e.queue.Context(), j)
-	}
-	t, over := attempts{}, false
-	defer e.runAlone(ctx, j)()
-	if err := e.countRestart(j); err != nil {
-		t.reported = j.Incident != "" // its failure notice crashed the process as well
-		over = e.giveUp(ctx, j, &t, receipts.Failed, err)
-	}
-	for !over {
-		err := rescue.Do(func() error { e.runAttempts(work, ctx, j, &t); return nil })
-		if over = err == nil || e.queue.Context().Err() != nil; over {
-			break
+		if !told && t.reported {
+			continue // the answer now is a failure notice
 		}
+		if e.pause(ctx, wait) != nil {
+			e.endTrace(j)
+			return
+		}
+		if turn {
+			e.queue.AwaitSlot(ctx, j)
+		}
+	}
+}
+
+// handleFailure handles a failed attempt. It reports whether the job has ended, or waits for a user.
+func (e *executor) handleFailure(ctx context.Context, j *queue.Run, t *attempts, err error, wait time.Duration) bool {
+	var ended error
+	cut := receipts.Failed
+	switch cause := context.Cause(ctx); {
+	case errors.Is(err, queue.ErrLost) || errors.Is(cause, queue.ErrLost):
+		ended = queue.ErrLost
+	case errors.Is(err, agent.ErrSuspended):
+		ended = e.suspender.suspend(j)
+	case errors.Is(err, conversation.ErrCleared) || errors.Is(cause, conversation.ErrCleared):
+		cut = receipts.Cleared
+		ended = e.closeInterrupted(j, cut)
+	case errors.Is(err, conversation.ErrStopped) || errors.Is(cause, conversation.ErrStopped) || errors.Is(cause, queue.ErrSuperseded):
+		cut = receipts.Stopped
+		ended = e.closeInterrupted(j, cut)
+	case errors.Is(err, errRevoked) || errors.Is(cause, errRevoked):
+		cut = receipts.Revoked
+		ended = e.closeInterrupted(j, cut)
+	case e.queue.Context().Err() != nil || errors.Is(cause, queue.ErrShutdown):
+		return true
+	case e.tryDeadLetter(j, t, err):
+		return false
+	default:
 		e.suspender.endWait(j)
-		last := t.countFailure(e.now(), e.completer.retryFor, err)
-		e.log.Error("a job panicked", "job", j.Key(), "panics", t.panics, "err", err)
-		over = last && e.giveUp(ctx, j, &t, receipts.Failed, err)
+		e.log.Error("attempt at a job failed, trying again", "job", j.Key(), "wait", wait, "err", err)
+		ended = err
 	}
-}
-
-// runAlone waits until no other job that may crash the process runs. The caller calls next to let the
-// next one run.
-func (e *executor) runAlone(ctx context.Context, j *queue.Run) (next func()) {
-	if !j.Restarted || j.Stall.Restarts < maxTogether || j.State == receipts.Waiting || !outbox.DeliveryOf(j).OutageSince.IsZero() {
-		return func() {}
-	}
-	hadSlot := j.HasSlot
-	e.queue.ReleaseSlot(j)
-	select {
-	case e.aloneSlot <- struct{}{}:
-	case <-ctx.Done():
-		return func() {}
-	}
-	if hadSlot {
-		e.queue.AwaitSlot(ctx, j)
-	}
-	leave := sync.OnceFunc(func() { <-e.aloneSlot })
-	timer := time.AfterFunc(aloneFor, leave)
-	return func() { timer.Stop(); leave() }
-}
-
-// countRestart counts the restart after which an open job is run again. It returns an error after too
-// many restarts. Jobs that wait for a user or for their platform do not count.
-func (e *executor) countRestart(j *queue.Run) error {
-	if !j.Restarted || j.State == receipts.Waiting || !outbox.DeliveryOf(j).OutageSince.IsZero() {
-		j.Restarted = false
-		return nil
-	}
-	j.Restarted = false
-	if j.Stall.Restarts == 0 {
-		j.Stall.Since = e.now()
-	}
-	j.Resumes++
-	j.Stall.Restarts++
-	if err := e.jobs.SaveAlways(e.queue.Context(), j); err != nil {
-		e.log.Warn("the restart of a job cannot be counted", "job", j.Key(), "err", err)
-	} else if e.completer.exceedsRestarts(j, 1) {
-		return fmt.Errorf("bridge: no progress after %d restarts in a row", j.Stall.Restarts)
-	}
-	return nil
+	return ended == nil || e.completer.dropIfLost(j, ended) || e.handleFailedAttempt(ctx, j, t, cut, ended)
 }
 
 // handleFailedAttempt counts a failed attempt, and gives the job up after the last one, in the given
@@ -144,6 +137,27 @@ func (e *executor) countRestart(j *queue.Run) error {
 func (e *executor) handleFailedAttempt(ctx context.Context, j *queue.Run, t *attempts, state receipts.State, err error) bool {
 	last, lost := e.completer.countFailure(j, t, err)
 	return lost || last && e.giveUp(ctx, j, t, state, err)
+}
+
+// tryDeadLetter turns the damaged record that a job failed on into a dead letter, and reports whether it
+// did. If the job fails on the same record again, its answer becomes a failure notice.
+func (e *executor) tryDeadLetter(j *queue.Run, t *attempts, err error) bool {
+	d, is := errors.AsType[*queue.DamagedError](err)
+	if !is {
+		return false
+	}
+	ctx, cancel := e.queue.WriteContext()
+	defer cancel()
+	if slices.Contains(t.damaged, d.Name()) {
+		outbox.DeliveryOf(j).Notice = e.turns.ReportFailure(ctx, j, err)
+		return false
+	}
+	if _, err := e.damageHandler.deadLetterRecord(ctx, d, j.Message.Chat, ""); err != nil {
+		e.log.Error("a damaged record cannot be made a dead letter, trying again", "key", d.Name(), "err", err)
+		return false
+	}
+	t.damaged = append(t.damaged, d.Name())
+	return true
 }
 
 // giveUp ends a job that cannot be completed. If an answer is due, the first call prepares a failure
@@ -196,4 +210,51 @@ func (e *executor) prepareFailureNotice(ctx context.Context, w worker, j *queue.
 	}
 	d.DropParts(sent)
 	d.Parts = append(d.Parts, e.sender.Render(j, e.redact(text))...)
+}
+
+// closeInterrupted closes an interrupted job, after recording in the conversation that its turn stopped.
+func (e *executor) closeInterrupted(j *queue.Run, state receipts.State) error {
+	e.suspender.endWait(j)
+	if err := e.turns.StopTurn(e.queue.Context(), j, agent.NoteStopped); err != nil {
+		return err
+	}
+	return e.completer.complete(j, state)
+}
+
+// countRestart counts the restart after which an open job is run again. It returns an error after too
+// many restarts. Jobs that wait for a user or for their platform do not count.
+func (e *executor) countRestart(j *queue.Run) error {
+	if !j.Restarted || j.State == receipts.Waiting || !outbox.DeliveryOf(j).OutageSince.IsZero() {
+		j.Restarted = false
+		return nil
+	}
+	j.Restarted = false
+	if j.Stall.Restarts == 0 {
+		j.Stall.Since = e.now()
+	}
+	j.Resumes++
+	j.Stall.Restarts++
+	if err := e.jobs.SaveAlways(e.queue.Context(), j); err != nil {
+		e.log.Warn("the restart of a job cannot be counted", "job", j.Key(), "err", err)
+	} else if e.completer.exceedsRestarts(j, 1) {
+		return fmt.Errorf("bridge: no progress after %d restarts in a row", j.Stall.Restarts)
+	}
+	return nil
+}
+
+// pause waits before the next attempt. A /stop or /clear ends the wait early. It returns an error only
+// if the bridge shuts down.
+func (e *executor) pause(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		ctx = e.queue.Context()
+	}
+	_ = retry.Wait(ctx, d)
+	return e.queue.Context().Err()
+}
+
+// endTrace ends the trace of a run that has not closed its job.
+func (e *executor) endTrace(j *queue.Run) {
+	if e.tracer != nil {
+		e.tracer.End(j)
+	}
 }

@@ -218,9 +218,9 @@ func endOf(r *receipts.Receipt) string {
 	return "is done"
 }
 
-// card returns the token of the card of a task. It posts the card unless that was done before. On a
+// postCard posts the card of a task unless that was done before, and returns its token. On a
 // platform without buttons there is no card, and the token is empty.
-func (b *background) card(ctx context.Context, j *queue.Run) (string, error) {
+func (b *background) postCard(ctx context.Context, j *queue.Run) (string, error) {
 	data, err := json.Marshal(taskCard{Task: j.Message.ID})
 	if err != nil {
 		return "", fmt.Errorf("encode the card of a background task: %w", err)
@@ -246,10 +246,10 @@ func (b *background) close(ctx context.Context, token string, result interact.Re
 	return decodeTaskCard(kept)
 }
 
-// readCard returns the token and the data of a task's card, and whether the card is open. Without a
-// card, open is true.
-func (b *background) readCard(ctx context.Context, j *queue.Run) (token string, state taskCard, open bool, err error) {
-	if token, err = b.card(ctx, j); err != nil || token == "" {
+// ensureCard posts the card of a task unless that was done before, and returns its token, its data and whether it is
+// open. Without a card, open is true.
+func (b *background) ensureCard(ctx context.Context, j *queue.Run) (token string, state taskCard, open bool, err error) {
+	if token, err = b.postCard(ctx, j); err != nil || token == "" {
 		return token, state, true, err
 	}
 	kept, err := b.cards.Get(ctx, token)
@@ -295,9 +295,9 @@ func (b *background) age(since time.Time) string {
 	return wording.DurationInWords(b.now().Sub(since))
 }
 
-// begin shows a task. It returns [conversation.ErrStopped] if the task was cancelled.
+// begin shows the card of a task. It returns [conversation.ErrStopped] if the task was cancelled.
 func (b *background) begin(ctx context.Context, j *queue.Run) error {
-	_, state, _, err := b.readCard(ctx, j)
+	_, state, _, err := b.ensureCard(ctx, j)
 	if err == nil && state.Cancelled {
 		err = conversation.ErrStopped
 	}
@@ -316,7 +316,7 @@ func (b *background) end(ctx context.Context, j *queue.Run) error {
 	default:
 		hasResult = true
 	}
-	token, err := b.card(ctx, j)
+	token, err := b.postCard(ctx, j)
 	if err == nil && token != "" {
 		var state taskCard
 		state, err = b.close(ctx, token, interact.Result{Text: line})
@@ -395,7 +395,7 @@ func (b *background) cancelled(j *queue.Run, by string) (interact.Result, error)
 // cancel cancels a task. It closes the card of the task, which ends the task; see onCardClosed. If the
 // task has no card, cancel interrupts the task itself. It returns false if the task has just ended.
 func (b *background) cancel(ctx context.Context, j *queue.Run, by string) (bool, error) {
-	token, err := b.card(ctx, j)
+	token, err := b.postCard(ctx, j)
 	var state taskCard
 	if err == nil && token != "" {
 		var result interact.Result
@@ -520,7 +520,7 @@ func (b *background) watch(j *queue.Run) (observe func(agent.Event), end func())
 	return outbox.WatchProgress(b.now, b.redact, b.log, func(line string) {
 		ctx, cancel := context.WithTimeout(b.queue.Context(), queue.WriteTimeout)
 		defer cancel()
-		token, err := b.card(ctx, j)
+		token, err := b.postCard(ctx, j)
 		if err == nil && token != "" {
 			err = b.cards.Update(ctx, token, interact.Result{Text: taskLine(j, line)})
 		}

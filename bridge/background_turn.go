@@ -160,7 +160,7 @@ func (b *background) await(ctx context.Context, j *queue.Run, call toolgroups.Ca
 		if len(in.Tasks) > 0 && !slices.Contains(in.Tasks, task.Message.ID) {
 			continue
 		}
-		token, _, open, err := b.readCard(ctx, task)
+		token, _, open, err := b.ensureCard(ctx, task)
 		if err != nil {
 			return false, err
 		}

@@ -11,6 +11,21 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
+// readContinued returns the answer from the stored messages of a turn that an earlier attempt or run of
+// the program began. done is false if there is no answer yet.
+func readContinued(h *conversation.History, turn []agent.Message) (answer string, done bool) {
+	for i, m := range turn {
+		if i > 0 && m.Ref != "" {
+			break // the rest answers another question
+		}
+		if m.Final {
+			return m.Text, true
+		}
+	}
+	h.EnsureQuestion(turn)
+	return "", false
+}
+
 // deadLetterDamaged turns the damaged records of a job's conversation into dead letters. If the turn has
 // begun, it is stopped, because its calls may be in the lost records.
 func (t *Runner) deadLetterDamaged(ctx context.Context, j *queue.Run, h *conversation.History) (string, bool, error) {

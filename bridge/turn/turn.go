@@ -116,21 +116,6 @@ func (t *Runner) addToList(ctx context.Context, j *queue.Run, scope toolgroups.S
 	return entry.AddToList(ctx, t.cfg.Store)
 }
 
-// readContinued returns the answer from the stored messages of a turn that an earlier attempt or run of
-// the program began. done is false if there is no answer yet.
-func readContinued(h *conversation.History, turn []agent.Message) (answer string, done bool) {
-	for i, m := range turn {
-		if i > 0 && m.Ref != "" {
-			break // the rest answers another question
-		}
-		if m.Final {
-			return m.Text, true
-		}
-	}
-	h.EnsureQuestion(turn)
-	return "", false
-}
-
 // recall adds what the memory has about a message. After an error, which is logged, it adds nothing.
 func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scope, message *agent.Message) {
 	found, own, shown, err := t.cfg.Recall(ctx, scope, textOrTranscript(j))

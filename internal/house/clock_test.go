@@ -14,7 +14,7 @@ var clocks = []struct{ file, reason string }{
 	{"internal/emulator/*/*.go", "stand-ins for services have clocks of their own"},
 	{"internal/emulator/*/*/*.go", "stand-ins for services have clocks of their own"},
 	{"agent/provider/transport.go", "a date that a server has sent"},
-	{"bridge/turn/anew.go", "how soon a person added to a question, which no restart keeps"},
+	{"bridge/turn/additions.go", "how soon a person added to a question, which no restart keeps"},
 	{"bridge/outbox/breaker.go", "pauses of an outage, which no restart keeps"},
 	{"bridge/conversation/history.go", "how old a copy is, which no restart keeps"},
 	{"bridge/platformtest/streams.go", "how soon people see an answer that grows"},
