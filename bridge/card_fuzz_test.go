@@ -145,7 +145,7 @@ var noBlanks = strings.NewReplacer(" ", "", "\t", "", "\n", "")
 // argument is what a card shows as the value of its one argument.
 func argument(t *testing.T, card string) string {
 	t.Helper()
-	_, rest, _ := strings.Cut(card, "`command`:\n\n")
+	_, rest, _ := strings.Cut(card, "**\n\n") // behind the question
 	fence, rest, _ := strings.Cut(rest, "\n")
 	end := strings.LastIndex(rest, "\n"+fence)
 	if !strings.HasPrefix(fence, "```") || end < 0 {

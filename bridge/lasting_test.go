@@ -187,8 +187,8 @@ func TestTheCardSaysWhatLasts(t *testing.T) {
 		ask  chats.Message
 		want string
 	}{
-		{direct("1", "run a"), "“Allow here until /clear” also lets me run exactly this command again without asking, even if the files that it uses have changed, while I answer you in this conversation. /approvals ends that."},
-		{group("2", "1", "run a"), "while I answer “Ann” in this conversation."},
+		{direct("1", "run a"), "“Allow here until /clear” also lets me run exactly this command again, even if its files have changed. /approvals ends that."},
+		{group("2", "1", "run a"), "its files have changed, while I answer “Ann”. /approvals"},
 	} {
 		before := len(r.platform.texts())
 		r.accept(c.ask)

@@ -125,17 +125,21 @@ func describeAlike(tool toolgroups.Tool, call toolgroups.Call) (text, common str
 }
 
 // offer adds the button of a lasting approval to a card, and says on the card what the approval allows.
-// format rewrites commands for the platform.
+// requester is the person whom it serves, empty in a direct chat. format rewrites commands for the platform.
 func (l *LastingApproval) offer(card *Card, label, requester string, format func(string) string) {
+	scope := ""
+	if requester != "" {
+		scope = ", while I answer " + requester
+	}
 	what := "make exactly this call again without asking, even if the data that it uses has changed"
 	switch {
 	case l.Alike != "":
 		what = "make calls of " + wording.InlineCode(l.Tool) + " for " + l.Alike + " without asking, whatever their other arguments"
-	case l.Tool == "exec":
-		what = "run exactly this command again without asking, even if the files that it uses have changed"
+	case l.Tool == commandTool:
+		what = "run exactly this command again, even if its files have changed"
 	}
 	card.Choices = append(card.Choices, []Choice{{Label: format(label), Value: choiceAllowLasting}})
-	card.Footer += "\n\n" + format("“"+label+"” also lets me ") + what + fmt.Sprintf(", while I answer %s in this conversation.", requester) + format(" /approvals ends that.")
+	card.Footer += "\n\n" + format("“"+label+"” also lets me ") + what + scope + "." + format(" /approvals ends that.")
 }
 
 // isAllowed reports whether the lasting approval that a call needs, want, is stored and still holds.

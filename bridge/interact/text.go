@@ -65,11 +65,14 @@ func ShowTask(j *queue.Run) string {
 	return wording.EscapeRevealed(wording.Quote(j.Message.Text, maxTold))
 }
 
+// commandTool is the tool that runs a command.
+const commandTool = "exec"
+
 // approvalQuestion returns what the card of a call, or of several that would open addresses, asks. changed is how
 // many things the call lists to change.
 func approvalQuestion(tool string, changed int, addresses []*addressCall) string {
 	what := wording.InlineCode(tool)
-	if tool == "exec" {
+	if tool == commandTool {
 		what = "this command"
 	}
 	switch servers, n := serverTools(addresses), len(addresses); {
@@ -114,9 +117,13 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 	if began := trigger(j); began != "" {
 		fmt.Fprintf(&text, " It is for %s.", began)
 	}
-	if r.Why != "" {
+	switch {
+	case r.Why != "":
 		fmt.Fprintf(&text, "\n\nI ask because %s.\n\n", r.Why)
-	} else {
+	case r.Tool == commandTool: // the question says what it is
+		text.WriteString("\n\n")
+		arguments = strings.TrimPrefix(arguments, wording.InlineCode("command")+":\n\n")
+	default:
 		says := firstSentence(tool.Description)
 		if tool.External {
 			says = wording.Quote(says, maxDescription)
@@ -151,7 +158,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 	card.Footer = fmt.Sprintf("%s can allow it within %s; until then I wait.", who, wording.DurationInWords(timeout))
 	if r.Lasting != nil {
 		if r.Direct {
-			requester = "you"
+			requester = "" // nobody else is answered here
 		}
 		label := "Allow here until /clear"
 		if r.Why != "" {
