@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
@@ -28,15 +27,11 @@ type scopeResolver struct {
 // forTurn returns the scope of a turn whose conversation has the given log.
 func (s *scopeResolver) forTurn(j *queue.Run, log string) (toolgroups.Scope, error) {
 	m := j.Message
-	owner := m.Owner()
-	folder := workspace.OwnerDir(s.dataDir, owner)
-	task := turn.TaskOf(j)
-	if task != nil && task.Hook != "" {
-		folder = filepath.Join(folder, turn.HookFolder(task))
-	}
+	folder := workspace.OwnerDir(s.dataDir, j.FilesOwner())
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return toolgroups.Scope{}, fmt.Errorf("make workspace: %w", err)
 	}
+	task := turn.TaskOf(j)
 	role, approvable := s.people.Role(m.SenderID()), toolgroups.RoleStranger
 	if turn.IsUnasked(j) {
 		// Nobody watches what the turn reads. A webhook's turn is begun by somebody outside.
@@ -47,7 +42,7 @@ func (s *scopeResolver) forTurn(j *queue.Run, log string) (toolgroups.Scope, err
 	}
 	scope := toolgroups.Scope{
 		User: m.SenderID(), Role: role, Approvable: approvable, Chat: m.Chat.String(), Direct: m.Direct,
-		Owner: owner, Session: log, Workspace: folder, Message: j.Key(), Unasked: turn.IsUnasked(j), Scheduled: task != nil && !turn.IsBackground(j), Background: turn.IsBackground(j),
+		Owner: m.Owner(), Session: log, Workspace: folder, Message: j.Key(), Unasked: turn.IsUnasked(j), Scheduled: task != nil && !turn.IsBackground(j), Background: turn.IsBackground(j),
 		Quota: s.quota, Reserve: s.reserve,
 	}
 	if task != nil {

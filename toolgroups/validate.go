@@ -42,12 +42,12 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 	if len(own) == 0 {
 		own = tool.Parameters
 	}
-	schema, err := decode(own)
+	schema, err := DecodeJSON(own)
 	root, ok := schema.(map[string]any)
 	if err != nil || !ok {
 		return fixed, nil
 	}
-	value, err := decode(fixed)
+	value, err := DecodeJSON(fixed)
 	if err != nil {
 		return nil, invalidError(tool, errMalformed.Error())
 	}
@@ -75,8 +75,9 @@ func invalidError(tool Tool, why string) *Error {
 	return OwnErrorf(CodeInvalid, "Invalid arguments for '%s': %s. Its parameters: %s", tool.Name, why, schema)
 }
 
-// decode decodes JSON and keeps numbers as they are written.
-func decode(raw []byte) (any, error) {
+// DecodeJSON decodes JSON and keeps numbers as they are written: of one that no float64 holds, encoding/json makes an
+// error, although a struct without that field is filled.
+func DecodeJSON(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
@@ -483,7 +484,7 @@ func convertUnmistakable(t string, v any) (any, bool) {
 		if !json.Valid([]byte(text)) {
 			return nil, false
 		}
-		inner, err := decode([]byte(text))
+		inner, err := DecodeJSON([]byte(text))
 		return inner, err == nil && typeOf(inner) == t
 	}
 	return nil, false

@@ -60,7 +60,7 @@ func (s *Sender) sendFile(ctx context.Context, j *queue.Run, to chats.Address, p
 	if err := queue.CheckOut(ctx, s.cfg.Files, j); err != nil {
 		return "", newReadError(err)
 	}
-	root, err := workspace.Open(workspace.OwnerDir(s.cfg.DataDir, j.Message.Owner()))
+	root, err := workspace.Open(workspace.OwnerDir(s.cfg.DataDir, j.FilesOwner()))
 	if err != nil {
 		return "", newReadError(err)
 	}

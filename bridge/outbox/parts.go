@@ -130,7 +130,7 @@ func (s *Sender) saveAnswer(j *queue.Run, answer string) (file toolgroups.File, 
 	if err := queue.CheckOut(ctx, s.cfg.Files, j); err != nil {
 		return file, err
 	}
-	dir := workspace.OwnerDir(s.cfg.DataDir, j.Message.Owner())
+	dir := workspace.OwnerDir(s.cfg.DataDir, j.FilesOwner())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return file, fmt.Errorf("make workspace: %w", err)
 	}

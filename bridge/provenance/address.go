@@ -188,12 +188,12 @@ func isNumber(host string) bool {
 // eachString calls do with the strings of the arguments of a call, as tools get them, and with the keys of
 // their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
-	var value any
 	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
 	if err != nil {
 		repaired = json.RawMessage(arguments) // a list in a string
 	}
-	if json.Unmarshal(repaired, &value) != nil {
+	value, err := toolgroups.DecodeJSON(repaired)
+	if err != nil {
 		return // no tool takes it
 	}
 	var walk func(v any)

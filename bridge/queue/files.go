@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 
+	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 )
 
@@ -15,15 +16,24 @@ type FileStore interface {
 	Keep(ctx context.Context, owner string, conditions ...storage.Op) error
 }
 
-// CheckOut updates the local workspace of a job's owner from the store.
+// FilesOwner returns the owner of the workspace of a job. A webhook's runs have one of their own: what the owner of
+// the chat keeps, and has tools put into it, would be open to whoever words a delivery.
+func (j *Run) FilesOwner() string {
+	if task, ok := j.Args.(*receipts.Task); ok && task.FilesOwner != "" {
+		return task.FilesOwner
+	}
+	return j.Message.Owner()
+}
+
+// CheckOut updates the local workspace of a job from the store.
 func CheckOut(ctx context.Context, files FileStore, j *Run) error {
 	if files == nil {
 		return nil
 	}
-	return files.Prepare(ctx, j.Message.Owner())
+	return files.Prepare(ctx, j.FilesOwner())
 }
 
-// KeepFiles stores the changed files of a job's owner, if the job still belongs to this process. It
+// KeepFiles stores the changed files of a job, if the job still belongs to this process. It
 // continues after ctx has ended.
 func (s Store) KeepFiles(ctx context.Context, files FileStore, j *Run) error {
 	if files == nil {
@@ -31,6 +41,6 @@ func (s Store) KeepFiles(ctx context.Context, files FileStore, j *Run) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	return s.WriteFenced(ctx, j, func() error {
-		return files.Keep(ctx, j.Message.Owner(), storage.Check(OpenPrefix+j.Key(), j.Rev))
+		return files.Keep(ctx, j.FilesOwner(), storage.Check(OpenPrefix+j.Key(), j.Rev))
 	})
 }

@@ -117,6 +117,8 @@ type Trigger struct {
 	// Hook is the name of the webhook that submitted the task, with data from outside. It is empty if a
 	// schedule or a user started the task.
 	Hook string `json:"hook,omitempty"`
+	// FilesOwner owns the workspace of the task; empty means the owner of the chat.
+	FilesOwner string `json:"files_owner,omitempty"`
 	// Note describes the trigger for users, such as when the task runs or which delivery started it.
 	Note string `json:"note,omitempty"`
 	// Hosts are the hosts that the instructions of the task name. Uses are the tools and groups that a quiet

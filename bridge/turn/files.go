@@ -286,9 +286,6 @@ func (t *Runner) createdFiles(ctx context.Context, j *queue.Run, h *conversation
 		for _, f := range m.Files {
 			if name := path.Clean(f.Path); !known[name] {
 				known[name] = true
-				if task := TaskOf(j); task != nil && task.Hook != "" {
-					f.Path = path.Join(HookFolder(task), f.Path)
-				}
 				files = append(files, f)
 			}
 		}

@@ -1,9 +1,6 @@
 package turn
 
-import (
-	"oneclaw/bridge/receipts"
-	"oneclaw/toolgroups"
-)
+import "oneclaw/bridge/receipts"
 
 // Additions to the end of the system prompt, for tasks that no user waits for.
 const (
@@ -16,9 +13,6 @@ const (
 	backgroundRule = "You work on this task in the background. Nobody can answer questions, and you do not see the chat from which it comes. " +
 		"Do all of it, then answer with the result and what is missing: the chat gets that answer."
 )
-
-// HookFolder returns the folder of the owner's workspace in which the runs of a webhook keep their files.
-func HookFolder(t *receipts.Task) string { return "webhooks/" + toolgroups.WireName(t.Hook) }
 
 // resultTokens bounds the part of a background task's result that its chat gets; the task's conversation
 // has all of it.

@@ -19,7 +19,8 @@ func (b *Bot) openHooks(cfg config.Config, store storage.KV, log *slog.Logger) e
 	}
 	b.hooks, err = hooks.New(hooks.Config{
 		Store: store, SecretKey: key, PublicURL: cfg.PublicURL, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now, Logger: log,
-		Submit: func(ctx context.Context, s bridge.Submission) error { return b.bridge.Submit(ctx, s) },
+		ForgetFiles: func(ctx context.Context, owner string) error { return b.forgetFiles(ctx, cfg, owner) },
+		Submit:      func(ctx context.Context, s bridge.Submission) error { return b.bridge.Submit(ctx, s) },
 	})
 	return err
 }

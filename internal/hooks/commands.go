@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -147,8 +146,7 @@ func (h *Hooks) remove(ctx context.Context, call bridge.CommandCall, name string
 	if err := call.Author.Record(ctx, "hook remove", all[i].Name); err != nil {
 		return "", err
 	}
-	err = h.update(ctx, all[i].ID, func(*hook) error { return errRemoved })
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+	if err := h.delete(ctx, all[i].ID); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("The webhook **%s** is removed. Posts to its address are now refused.", all[i].Name), nil

@@ -53,7 +53,8 @@ func newDoor(t testing.TB, change ...func(*hooks.Config)) *harness {
 	d := &harness{t: t, store: store, now: time.Date(2026, 11, 22, 20, 0, 0, 0, time.UTC)}
 	d.cfg = hooks.Config{
 		Store: store, SecretKey: []byte("a secret of enough bytes"), PublicURL: "https://bot.example/", Submit: d.submit,
-		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "••••") },
+		ForgetFiles: func(context.Context, string) error { return nil },
+		Redact:      func(text string) string { return strings.ReplaceAll(text, "hunter2", "••••") },
 		Now: func() time.Time {
 			d.mu.Lock()
 			defer d.mu.Unlock()

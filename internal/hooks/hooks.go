@@ -37,6 +37,8 @@ type Config struct {
 	PublicURL string
 	// Submit submits a task to the bridge.
 	Submit func(ctx context.Context, s bridge.Submission) error
+	// ForgetFiles deletes the files of an owner. It is called with that of a hook's runs when the hook is removed.
+	ForgetFiles func(ctx context.Context, owner string) error
 	// Redact, if not nil, masks secrets in deliveries.
 	Redact func(text string) string
 	// maxBody bounds a delivery in bytes. 0 means 128 KiB.
@@ -59,8 +61,8 @@ type Hooks struct {
 
 // New checks the configuration and returns the webhooks.
 func New(cfg Config) (*Hooks, error) {
-	if cfg.Store == nil || cfg.Submit == nil || cfg.Now == nil {
-		return nil, errors.New("hooks: Store, Submit and Now are required")
+	if cfg.Store == nil || cfg.Submit == nil || cfg.ForgetFiles == nil || cfg.Now == nil {
+		return nil, errors.New("hooks: Store, Submit, ForgetFiles and Now are required")
 	}
 	sealer, err := redact.NewSealer(cfg.SecretKey, "webhooks")
 	if err != nil {
@@ -107,6 +109,9 @@ type hook struct {
 const prefix = "hook/"
 
 func keyOf(id string) string { return prefix + id }
+
+// filesOwner returns the owner of the files of a hook's runs. No chat has it.
+func filesOwner(id string) string { return "webhook:" + id }
 
 // newID returns an id that cannot be guessed.
 func newID() string { return strings.ToLower(rand.Text()) }
@@ -221,9 +226,20 @@ func (h *Hooks) Forget(ctx context.Context, user string) error {
 		return err
 	}
 	for _, one := range all {
-		if err := h.update(ctx, one.ID, func(*hook) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if err := h.delete(ctx, one.ID); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// delete deletes a hook with the files of its runs.
+func (h *Hooks) delete(ctx context.Context, id string) error {
+	if err := h.cfg.ForgetFiles(ctx, filesOwner(id)); err != nil {
+		return err
+	}
+	if err := h.update(ctx, id, func(*hook) error { return errRemoved }); !errors.Is(err, storage.ErrNotFound) {
+		return err
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func (h *Hooks) newSubmission(one hook, name, known string, header http.Header, 
 		one.Task, mark, event, shortLine(media), len(body), h.cfg.Redact(formatBody(media, body)), mark)
 	return bridge.Submission{
 		Key: keyPrefix + one.ID + "." + key, Chat: chat, User: strings.TrimPrefix(one.User, chat.Platform+":"), Direct: one.Direct,
-		Title: one.Name, Text: text, Trigger: receipts.Trigger{Hook: one.Name, Note: note, Hosts: provenance.Hosts(one.Task)},
+		Title: one.Name, Text: text, Trigger: receipts.Trigger{Hook: one.Name, FilesOwner: filesOwner(one.ID), Note: note, Hosts: provenance.Hosts(one.Task)},
 	}, nil
 }
 

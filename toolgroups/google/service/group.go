@@ -174,8 +174,8 @@ func requiredIDs(parameters json.RawMessage) []string {
 // requireNonBlank wraps a handler so that it refuses calls in which one of the parameters is blank.
 func requireNonBlank(names []string, run toolgroups.Handler) toolgroups.Handler {
 	return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
-		var in map[string]any
-		if len(names) > 0 && json.Unmarshal(call.Arguments, &in) == nil {
+		if value, err := toolgroups.DecodeJSON(call.Arguments); len(names) > 0 && err == nil {
+			in, _ := value.(map[string]any)
 			for _, name := range names {
 				if s, ok := in[name].(string); !ok || strings.TrimSpace(s) == "" {
 					return toolgroups.Result{}, Invalidf("'%s' is empty", name)

@@ -56,8 +56,9 @@ func List(names []string) string {
 // describe names the resources of a call, each on a line. What cannot be read may still be changed, such as by
 // a user who has not granted all permissions, so the line says so.
 func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMessage) (any, error) {
-	var in map[string]any
-	if len(arguments) > 0 && json.Unmarshal(arguments, &in) != nil {
+	value, err := toolgroups.DecodeJSON(arguments)
+	in, _ := value.(map[string]any)
+	if len(arguments) > 0 && err != nil {
 		return nil, Invalidf("the arguments do not fit the parameters of %s", c.Name)
 	}
 	type reference struct{ argument, id string }
