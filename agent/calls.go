@@ -292,8 +292,8 @@ func (r *run) runSafely(ctx context.Context, j job) (m Message) {
 // runOne runs a tool and returns its result.
 func (r *run) runOne(ctx context.Context, j job) Message {
 	m := Message{Role: RoleTool, CallID: j.call.ID, Tool: j.tool.Name, Status: StatusOK, Origin: j.tool.Origin}
-	if j.decision.CheckAddress != nil {
-		ctx = toolgroups.WithAddressCheck(ctx, j.decision.CheckAddress)
+	if j.decision.Limit != nil {
+		ctx = j.decision.Limit(ctx)
 	}
 	call := j.toolCall(r.turn.Scope)
 	if size := r.contextSize(); isSmallContext(size) {

@@ -119,9 +119,8 @@ type Decision struct {
 	Role toolgroups.Role
 	// ReadOthers and HoldsOthers are those of the call's scope.
 	ReadOthers, HoldsOthers bool
-	// CheckAddress, if not nil, is called with each address that a script of the call fetches, from its own
-	// goroutine ([toolgroups.CheckAddress]).
-	CheckAddress func(address string) error
+	// Limit, if not nil, adds to the context of the tool what it may fetch.
+	Limit func(context.Context) context.Context
 }
 
 // Verdict is the outcome of a [Gate].

@@ -13,6 +13,7 @@ import (
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
+	"oneclaw/internal/guard"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
@@ -39,8 +40,7 @@ func (g *Gate) judgeAddresses(j *queue.Run, in *provenance.Input, call toolgroup
 		return nil, cost, ""
 	}
 	_, spent := in.Spending.Of(call.ID)
-	task := turn.TaskOf(j)
-	fromHook := task != nil && task.Hook != "" // whose hosts may refuse any of them
+	_, fromHook := g.hookHosts(j) // whose hosts may refuse any of them
 	for _, a := range provenance.AddressesOf(tool, string(call.Arguments)) {
 		verdict, refusal := g.judge(j, in, a, spent.Plus(cost))
 		if refusal != "" {
@@ -75,15 +75,23 @@ func (g *Gate) keepsComposed(in *provenance.Input, call toolgroups.Call, tool to
 	})
 }
 
-// judge judges one address. A turn of a webhook reaches only the hosts that its instructions name.
+// hookHosts returns the hosts that a turn of a webhook reaches: those that its instructions name, and the operator's. ok
+// is false in other turns.
+func (g *Gate) hookHosts(j *queue.Run) (hosts []string, ok bool) {
+	task := turn.TaskOf(j)
+	if task == nil || task.Hook == "" {
+		return nil, false
+	}
+	return slices.Concat(task.Hosts, g.cfg.Hosts), true
+}
+
+// judge judges one address.
 func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address, spent agent.Spent) (v provenance.Verdict, refusal string) {
-	if task := turn.TaskOf(j); task != nil && task.Hook != "" {
-		if !a.HostIn(slices.Concat(task.Hosts, g.cfg.Hosts)) {
+	if hosts, ok := g.hookHosts(j); ok {
+		if !a.HostIn(hosts) {
 			return v, "the instructions of this webhook do not name the host " + a.Hostname()
 		}
-		if a.HostIn(task.Hosts) {
-			return v, ""
-		}
+		return v, ""
 	}
 	if a.HostIn(g.cfg.Hosts) {
 		return v, ""
@@ -94,6 +102,18 @@ func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address, s
 // maxScriptAddresses bounds the addresses that a run of a script opens while the conversation holds words of
 // others, who could learn from the choice among them.
 const maxScriptAddresses = 10
+
+// limit returns the function that adds to the context of a call's tool what it may fetch.
+func (g *Gate) limit(j *queue.Run, in *provenance.Input, call string) func(context.Context) context.Context {
+	check := g.checkAddress(j, in, call)
+	hosts, fromHook := g.hookHosts(j)
+	return func(ctx context.Context) context.Context {
+		if fromHook { // also where a page of such a host leads
+			ctx = guard.WithHosts(ctx, func(host string) bool { return provenance.HostMatches(strings.ToLower(host), hosts) })
+		}
+		return toolgroups.WithAddressCheck(ctx, check)
+	}
+}
 
 // checkAddress returns the function that decides on the addresses that a script of a call fetches.
 func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) func(address string) error {

@@ -129,7 +129,7 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	_, call.HoldsOthers = in.HoldsOthers()
 	call.ReadOthers = call.HoldsOthers && in.ReadOthers()
 	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
-	decision.ReadOthers, decision.HoldsOthers, decision.CheckAddress = call.ReadOthers, call.HoldsOthers, g.checkAddress(j, in, call.ID)
+	decision.ReadOthers, decision.HoldsOthers, decision.Limit = call.ReadOthers, call.HoldsOthers, g.limit(j, in, call.ID)
 	if call.Role < tool.Role {
 		decision.Role = tool.Role
 	}

@@ -80,7 +80,7 @@ func TestTheFolderOfAWebhookIsNoLinkOutOfTheWorkspace(t *testing.T) {
 // TestWhatAPageHasPutAmongTheFilesOfAWebhookDoesNotLeave: a page has the model (in the direct chat of the webhook's
 // owner) write what the owner has said into the folder of the webhook, which is a part of the owner's workspace: nothing
 // asks. A delivery then has the run of the webhook read it and open a composed address at a host that its instructions
-// name: nothing asks either, as the run is said to have no files but its own.
+// name, which leads elsewhere: nothing asks, so the run has no such file and follows no such redirect.
 func TestWhatAPageHasPutAmongTheFilesOfAWebhookDoesNotLeave(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -147,7 +147,10 @@ func TestWhatAPageHasPutAmongTheFilesOfAWebhookDoesNotLeave(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if slices.ContainsFunc(got, func(at string) bool { return strings.HasPrefix(at, "evil.example") && strings.Contains(at, "PIN4711") }) {
-		t.Errorf("what was said in the direct chat left without a card: %q", got)
+	if !slices.ContainsFunc(got, func(at string) bool { return strings.Contains(at, "/?to=") }) {
+		t.Errorf("the named host was not asked: %q", got)
+	}
+	if slices.ContainsFunc(got, func(at string) bool { return strings.HasPrefix(at, "evil.example") || strings.Contains(at, "PIN4711") }) {
+		t.Errorf("what was said in the direct chat left, or the named host led elsewhere: %q", got)
 	}
 }

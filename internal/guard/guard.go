@@ -30,6 +30,8 @@ var (
 	ErrURL = errors.New("not a usable URL")
 	// ErrRedirects is returned for more redirects than allowed.
 	ErrRedirects = errors.New("too many redirects")
+	// ErrHost is returned for a host that [WithHosts] does not allow.
+	ErrHost = errors.New("it leads to a host that this run may not reach")
 	// ErrOtherHost is returned if a request that may change something is redirected to a host that
 	// it was not approved for.
 	ErrOtherHost = errors.New("it redirects to another host, which is followed only to read; send it there if that is meant")
@@ -70,6 +72,9 @@ func NewClient(cfg Config) *http.Client {
 			if err := checkURL(req.URL); err != nil {
 				return err
 			}
+			if err := checkHost(req.Context(), req.URL.Hostname()); err != nil {
+				return err
+			}
 			if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
 				if upgrade := first.Scheme == "http" && req.URL.Scheme == "https" && req.URL.Hostname() == first.Hostname(); !upgrade && !isReadOnly(req.Method) {
 					return ErrOtherHost
@@ -79,6 +84,21 @@ func NewClient(cfg Config) *http.Client {
 			return nil
 		},
 	}
+}
+
+type hostsKey struct{}
+
+// WithHosts returns a context in which a client of [NewClient] follows redirects, and a dialer of [NewPageDialer]
+// connects, only to hosts that allowed accepts.
+func WithHosts(ctx context.Context, allowed func(host string) bool) context.Context {
+	return context.WithValue(ctx, hostsKey{}, allowed)
+}
+
+func checkHost(ctx context.Context, host string) error {
+	if allowed, ok := ctx.Value(hostsKey{}).(func(string) bool); ok && !allowed(host) {
+		return fmt.Errorf("%w: %s", ErrHost, host)
+	}
+	return nil
 }
 
 // NewDialer makes a dialer with the same restrictions as [NewClient].
@@ -113,6 +133,9 @@ type PageDialer struct {
 // DialContext connects to an address as [net.Dialer.DialContext] does.
 func (d *PageDialer) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	host, port, _ := net.SplitHostPort(address)
+	if err := checkHost(ctx, host); err != nil {
+		return nil, err
+	}
 	if !strings.EqualFold(host, d.host) || len(d.pinned) == 0 {
 		return d.Dialer.DialContext(ctx, network, address)
 	}

@@ -147,6 +147,42 @@ func TestAPublicPageReachesNoPrivateAddress(t *testing.T) {
 	_ = conn.Close()
 }
 
+// A request that is limited to some hosts is led to no other, and a page reaches no other.
+func TestALimitOfHostsHoldsForRedirectsAndPages(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(w, r, to, http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	names := newDNS(t, map[string][]string{"named.example.": {"127.0.0.1"}, "other.example.": {"127.0.0.1"}})
+	cfg := guard.Config{Resolver: names.resolver(), AllowPrivate: loopback()}
+	client := guard.NewClient(cfg)
+	limited := guard.WithHosts(t.Context(), func(host string) bool { return host == "named.example" })
+	for host, want := range map[string]error{"named.example": nil, "other.example": guard.ErrHost} {
+		at := net.JoinHostPort(host, port)
+		req, err := http.NewRequestWithContext(limited, http.MethodGet, "http://"+net.JoinHostPort("named.example", port)+"/?to=http://"+at+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.Do(req)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("a redirect to %s: %v, want %v", host, err, want)
+		}
+		conn, err := guard.NewPageDialer(limited, cfg, "named.example").DialContext(limited, "tcp", at)
+		if err == nil {
+			_ = conn.Close()
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("a page that asks %s: %v, want %v", host, err, want)
+		}
+	}
+}
+
 func TestSecretsStayWithTheirHost(t *testing.T) {
 	var seen http.Header
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Clone() }))
