@@ -270,14 +270,14 @@ func TestABareCodeConnectsWhileASignInWaitsForIt(t *testing.T) {
 			t.Errorf("%s: %q stands for %q, %v, want %q", when, text, got, err, want)
 		}
 	}
-	wants("without a sign-in", "1", "1", "ABCD-2345", "")
+	wants("without a sign-in", "1", "1", "BCDF-2345", "")
 	text, err := g.Connect(t.Context(), google.ConnectRequest{User: "telegram:1", Chat: "telegram:1", Direct: true, Args: "gmail"})
 	must(t, err)
 	state := regexp.MustCompile(`state=([^&)]+)`).FindStringSubmatch(text)
 	if state == nil {
 		t.Fatalf("no link in %q", text)
 	}
-	wants("before the permission", "1", "1", "ABCD-2345", "")
+	wants("before the permission", "1", "1", "BCDF-2345", "")
 	page := httptest.NewRecorder()
 	g.Pages().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/google/callback?code=x&state="+state[1], nil))
 	code := regexp.MustCompile(`<code>(.*)</code>`).FindStringSubmatch(page.Body.String())
@@ -286,9 +286,10 @@ func TestABareCodeConnectsWhileASignInWaitsForIt(t *testing.T) {
 	}
 	wants("from the person", "1", "1", " "+code[1]+"\n", "/connect google "+code[1])
 	wants("in a thread of the chat", "1", "1:7", code[1], "/connect google "+code[1])
-	wants("a wrong one", "1", "1", "ABCD-2345", "/connect google ABCD-2345")
+	wants("a wrong one", "1", "1", "BCDF-2345", "/connect google BCDF-2345")
 	wants("from another person", "2", "1", code[1], "")
 	wants("in another chat", "1", "-100", code[1], "")
+	wants("a word", "1", "1", "real-time", "")
 	wants("within a text", "1", "1", "Is it "+code[1]+"?", "")
 }
 

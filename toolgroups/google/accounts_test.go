@@ -98,7 +98,7 @@ func TestSomebodyElseConsents(t *testing.T) {
 	}
 	_, first := r.visit(t, start)
 	named(first)
-	if text := send(ada, ada, "AAAA-AAAA"); !strings.Contains(text, "permission first") {
+	if text := send(ada, ada, "BBBB-BBBB"); !strings.Contains(text, "permission first") {
 		t.Errorf("a code before the consent: %q", text)
 	}
 	back := r.consent(t, start, graceMail)
@@ -112,9 +112,9 @@ func TestSomebodyElseConsents(t *testing.T) {
 	send(ada, ada, back)
 	send(ada, "another", proof)
 	send(grace, ada, proof)
-	send(ada, ada, "AAAA-AAAA")
-	send(ada, ada, "AAAA-AAAB")
-	if text := send(ada, ada, "AAAA-AAAC"); !strings.Contains(text, "too often") {
+	send(ada, ada, "BBBB-BBBB")
+	send(ada, ada, "BBBB-BBBC")
+	if text := send(ada, ada, "BBBB-BBBD"); !strings.Contains(text, "too often") {
 		t.Errorf("the third wrong code: %q", text)
 	}
 	send(ada, ada, proof)

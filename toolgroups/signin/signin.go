@@ -45,8 +45,8 @@ func RenewBefore(life time.Duration) time.Duration {
 	return time.Minute
 }
 
-// proofPattern matches the code that confirms a sign-in.
-var proofPattern = regexp.MustCompile(`^[A-Za-z2-7]{4}-[A-Za-z2-7]{4}$`)
+// proofPattern matches the code that confirms a sign-in. It has no vowels: "real-time" is a message.
+var proofPattern = regexp.MustCompile(`(?i)^[b-df-hj-np-tv-xz2-7]{4}-[b-df-hj-np-tv-xz2-7]{4}$`)
 
 // IsProof reports whether a text looks like a confirmation code.
 func IsProof(text string) bool { return proofPattern.MatchString(text) }
@@ -275,7 +275,7 @@ func (d *FlowStore) StoreCode(ctx context.Context, name, state, code string, red
 			return p, d.countFailedRedeem(ctx, name, p, rev, err)
 		}
 	}
-	random := rand.Text()
+	random := strings.NewReplacer("A", "", "E", "", "I", "", "O", "", "U", "", "Y", "").Replace(rand.Text() + rand.Text())
 	p.Code, p.Proof, p.ExpiresAt = code, random[:4]+"-"+random[4:8], d.cfg.Now().Add(Lifetime)
 	err = d.store(ctx, name, p, rev)
 	if errors.Is(err, storage.ErrConflict) {
