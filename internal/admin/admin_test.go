@@ -460,7 +460,40 @@ func TestOverview(t *testing.T) {
 	if err := r.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.says(at(), []string{"Store ✗", "Store: the database cannot be read: oneclaw doctor checks it"}, []string{"Who waits"})
+	r.says(at(), []string{"Store ✗", "Store: the database cannot be read: oneclaw doctor checks it", "the overview cannot be read"}, []string{"Who waits"})
+}
+
+// What works with a warning makes the overview not red, and the warning is told.
+func TestOverviewTellsWarnings(t *testing.T) {
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Bot.Health = func(context.Context) []doctor.Finding {
+			return []doctor.Finding{{Check: "model", Status: doctor.VerdictWarn, Text: "the server lists no models"}}
+		}
+	})
+	page := r.get(admin.Root)
+	r.says(page, []string{"All is well", `<dt>Model</dt><dd>!</dd>`, "Model: the server lists no models"}, []string{"Something needs you"})
+}
+
+// The costs of the last days are bars, below all else that happened.
+func TestOverviewShowsTheCostsOfDays(t *testing.T) {
+	r := newRig(t)
+	put := func(day, usage string) {
+		t.Helper()
+		if _, err := r.store.Put(t.Context(), "account/"+day+"/total/", []byte(usage), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("2026-11-23", `{"calls":3,"input":1500,"money":500000000}`)
+	r.says(r.get(admin.Root), nil, []string{"Cost by day"})
+	put("2026-11-21", `{"calls":3,"input":1500,"money":2000000000}`)
+	page := r.get(admin.Root)
+	if got := fmt.Sprint(r.rows(page, "The last 14 days")); got != "[[2026-11-23 $0.50 ] [2026-11-21 $2.00 ]]" {
+		t.Errorf("the days are %s", got)
+	}
+	r.says(page, []string{`<meter value="0.25"`, `<meter value="1"`}, nil)
+	if strings.Index(page, "Cost by day") < strings.Index(page, "What went wrong") {
+		t.Error("the chart comes before what went wrong")
+	}
 }
 
 // leadsTo checks that a link of a page leads to a section with a title.

@@ -94,7 +94,9 @@ type cell struct {
 	Number bool
 	Mood   mood
 	// Link is the target of the text: an address of this site.
-	Link  string
+	Link string
+	// Bar is the length of a bar in place of the text, at most 1; 0 for none.
+	Bar   float64
 	Forms []form
 }
 

@@ -22,6 +22,8 @@ const (
 	longWait       = 10 * time.Minute
 	// maxErrors bounds the errors shown, and maxErrorText the text of one, in characters.
 	maxErrors, maxErrorText = 10, 200
+	// trendDays is how many days the chart of costs has.
+	trendDays = 14
 	// errorsID is the id of the section with the errors.
 	errorsID = "errors"
 )
@@ -41,30 +43,40 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 	}
 	store := doctor.Finding{Check: "store", Status: doctor.VerdictOK}
 	today, done, err := p.today(ctx)
-	waits := table{}
+	var waits, trend table
 	if err == nil {
 		waits, err = p.waitsTable(ctx, r)
 	}
-	if err != nil {
-		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it: "+err.Error()
+	if err == nil {
+		trend, err = p.trendTable(ctx)
 	}
-	verdict := p.verdict(append(p.Bot.Health(ctx), store), made)
+	if err != nil {
+		p.Log.Error("the overview cannot be read", "err", err)
+		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it"
+	}
+	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made)
 	if done.failed > 0 {
 		verdict.Items = append(verdict.Items, cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(done.failed, "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})})
 	}
 	if len(verdict.Items) > 0 {
 		verdict.Title, verdict.Mood = "Something needs you", bad
 	}
+	verdict.Items = append(verdict.Items, notes...)
 	sections := []section{verdict}
 	if err == nil {
 		sections = append(sections, section{Title: "Today", Facts: today}, section{Title: "Who waits for what", Table: &waits})
 	}
-	return page{Sections: append(sections, section{ID: errorsID, Title: "What went wrong", Table: p.errorsTable()}, checks)}, nil
+	sections = append(sections, section{ID: errorsID, Title: "What went wrong", Table: p.errorsTable()})
+	if len(trend.Rows) > 1 { // today's cost is above
+		sections = append(sections, section{Title: "Cost by day", Table: &trend})
+	}
+	return page{Sections: append(sections, checks)}, nil
 }
 
-// verdict says which parts work and, in its items, what is wrong and what to do about it.
-func (p *Pages) verdict(parts, made []doctor.Finding) section {
-	s := section{Title: "All is well", Mood: good}
+// verdict says which parts work and, in its items, what is wrong and what to do about it. The notes are about what works
+// nevertheless.
+func (p *Pages) verdict(parts, made []doctor.Finding) (s section, notes []cell) {
+	s = section{Title: "All is well", Mood: good}
 	for _, f := range parts {
 		state := cell{Text: "✓", Mood: good}
 		switch f.Status {
@@ -72,7 +84,8 @@ func (p *Pages) verdict(parts, made []doctor.Finding) section {
 			state = cell{Text: "✗", Mood: bad}
 			s.Items = append(s.Items, advice(f))
 		case doctor.VerdictWarn:
-			state = text(f.Text)
+			state = text("!")
+			notes = append(notes, advice(f))
 		}
 		s.Facts = append(s.Facts, fact{partName(f.Check), state})
 	}
@@ -89,7 +102,7 @@ func (p *Pages) verdict(parts, made []doctor.Finding) section {
 	if oldest := p.Bot.QueueStats().OldestDue; !oldest.IsZero() && p.Now().Sub(oldest) > longWait {
 		s.Items = append(s.Items, cell{Text: "A message has been open since " + oldest.In(p.Zone()).Format("2 January 15:04"), Link: viewURL(messagesView, nil)})
 	}
-	return s
+	return s, notes
 }
 
 // advice returns an item that says what to do about a finding. The error itself is among the checks and in the log.
@@ -137,6 +150,23 @@ func (p *Pages) today(ctx context.Context) ([]fact, count, error) {
 		{"Cost", cell{Text: cost, Link: viewURL(costsView, nil)}},
 		{"Tokens", text(budget.FormatCount(used.Total.Spent.Tokens()))},
 	}, done, nil
+}
+
+// trendTable shows the cost of the last days as bars, the newest first.
+func (p *Pages) trendTable(ctx context.Context) (table, error) {
+	t := table{Caption: fmt.Sprintf("The last %d days", trendDays), Columns: columns("Day", "#Cost", "Against the dearest day")}
+	days, err := budget.Days(ctx, p.Store, p.Now().In(p.Zone()), trendDays)
+	if err != nil {
+		return t, err
+	}
+	dearest := slices.MaxFunc(days, func(a, b budget.Day) int { return cmp.Compare(a.Money, b.Money) }).Money
+	for _, d := range slices.Backward(days) {
+		if d.Calls > 0 {
+			day := cell{Text: d.Day, Link: viewURL(costsView, url.Values{"day": {d.Day}})}
+			t.Rows = append(t.Rows, []cell{day, number(costText(d.Usage)), {Bar: float64(d.Money) / float64(max(dearest, 1))}})
+		}
+	}
+	return t, nil
 }
 
 // waitsTable lists who waits for a decision.
