@@ -514,11 +514,21 @@ func TestDemoPageInvites(t *testing.T) {
 		}
 	}
 	do(t, ctx, chromedp.EmulateViewport(1280, 720))
+	axe := axeCore(t)
+	looks := func(name string) {
+		t.Helper()
+		for _, s := range []string{"dark", "light"} {
+			scheme(t, ctx, s)
+			accessible(t, ctx, axe, name+" "+s, `{}`)
+		}
+	}
+	looks("empty chats")
 	for _, pane := range []string{"telegram", "slack"} {
 		suggest(t, ctx, pane, "Run echo hello", 1)
 		says(t, ctx, pane, "May I run")
 		waitFor(t, ctx, fmt.Sprintf(`!document.querySelector("#%s .ideas").open`, pane))
 	}
+	looks("cards")
 	waitFor(t, ctx, `document.querySelector("#telegram .mine .ticks").innerText === "✓✓"`)
 	waitFor(t, ctx, `document.querySelector("#telegram .buttons").getBoundingClientRect().top >= [...document.querySelectorAll("#telegram .body")].at(-1).getBoundingClientRect().bottom`)
 	waitFor(t, ctx, `[...document.querySelectorAll("#slack .msg")].every((m) => m.querySelector(".face") && m.querySelector(".who b").innerText && m.querySelector(".who .time").innerText)`)

@@ -122,26 +122,28 @@ func axeCore(t *testing.T) string {
 	return string(script)
 }
 
+// accessible has axe-core look at a page.
+func accessible(t *testing.T, ctx context.Context, axe, name, rules string) {
+	t.Helper()
+	if axe == "" {
+		return
+	}
+	script := axe + `; axe.run(document, ` + rules + `).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")).join("\n"))`
+	wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	if err != nil || wrong != "" {
+		t.Errorf("%s: axe-core finds %v\n%s", name, err, wrong)
+	}
+}
+
 // looksRight has axe-core look at a page in light and in dark, and nothing stand out of a narrow
 // screen.
 func looksRight(t *testing.T, ctx context.Context, axe, name string) {
 	t.Helper()
 	name = "admin-" + strings.ReplaceAll(strings.ToLower(name), " ", "-")
-	found := func(rules string) {
-		t.Helper()
-		if axe == "" {
-			return
-		}
-		script := axe + `; axe.run(document, ` + rules + `).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")).join("\n"))`
-		wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
-		if err != nil || wrong != "" {
-			t.Errorf("%s: axe-core finds %v\n%s", name, err, wrong)
-		}
-	}
-	found(`{}`)
+	accessible(t, ctx, axe, name, `{}`)
 	picture(t, ctx, name)
 	scheme(t, ctx, "dark")
-	found(`{runOnly: ["color-contrast"]}`)
+	accessible(t, ctx, axe, name, `{runOnly: ["color-contrast"]}`)
 	picture(t, ctx, name+"-dark")
 	scheme(t, ctx, "light")
 	do(t, ctx, chromedp.EmulateViewport(360, 800))

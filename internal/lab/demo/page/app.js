@@ -474,7 +474,7 @@ class Pane {
   // A thread is opened at the message that it begins with.
   threadOf(m) {
     const label = m.replies ? plural(m.replies, "reply", "replies") : "Open the thread";
-    const open = el("button", { type: "button", className: "thread" }, m.title ? `${m.title} · ${label}` : label);
+    const open = el("button", { type: "button", className: "thread" }, m.title && m.title !== m.text ? `${m.title} · ${label}` : label);
     open.addEventListener("click", () => this.openThread(m.id));
     return open;
   }
