@@ -21,11 +21,22 @@ func newCardMarkdown() goldmark.Markdown {
 	)))
 }
 
-// renderMarkdown returns the text of a card as HTML.
+// masks reports whether a part of a card's text is masked on the page.
+func (p *Pages) masks(text string) bool {
+	plain := withoutEscapes(text)
+	return p.Redact(text) != text || p.Redact(plain) != plain
+}
+
+// withoutEscapes returns Markdown without the backslashes that can stand in the middle of a secret.
+func withoutEscapes(markdown string) string { return strings.ReplaceAll(markdown, `\`, "") }
+
+// renderMarkdown returns the text of a card as HTML, with secrets masked.
 func (p *Pages) renderMarkdown(text string) template.HTML {
 	text = p.Redact(text)
 	var out strings.Builder
-	if err := p.markdown.Convert([]byte(text), &out); err != nil {
+	err := p.markdown.Convert([]byte(text), &out)
+	if err != nil || p.masks(text) {
+		text = p.Redact(withoutEscapes(text))
 		return template.HTML(template.HTMLEscapeString(text)) //nolint:gosec // It is escaped.
 	}
 	return template.HTML(out.String()) //nolint:gosec // The parser makes no element with an address, and no HTML of the text.

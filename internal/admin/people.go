@@ -96,7 +96,7 @@ func (p *Pages) approvalSection(q interact.ApprovalRequest, names map[string]str
 	s.Quotes = []quote{{Text: onCard, Markdown: true}}
 	switch {
 	case q.AllowData == "":
-	case p.Redact(onCard) != onCard:
+	case p.masks(onCard):
 		s.Text = []string{"Something in it looks like a secret and is masked here. To allow it, look at the question in the chat."}
 	default:
 		s.Forms = []form{press("Allow once", q.AllowData, false)}

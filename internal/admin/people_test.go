@@ -48,6 +48,16 @@ func TestAdministratorsDecideOnThePage(t *testing.T) {
 	}
 }
 
+// A secret is masked although its Markdown has an escape in the middle of it.
+func TestSecretsInAQuestionAreMaskedBehindEscapes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Redact = func(text string) string { return strings.ReplaceAll(text, "hunter_2", "•••") }
+	})
+	r.asked = []interact.ApprovalRequest{{Tool: "mail", Text: "May I send hunter\\_2?", AllowData: "data-allow", DenyData: "data-deny"}}
+	r.says(r.get(admin.Root+"people"), []string{"May I send •••?", "looks like a secret", "data-deny"}, []string{"hunter", "data-allow"})
+}
+
 // The Markdown of a question is rendered, the arguments in it are shown exactly as they are, whatever they contain,
 // and nothing in it leads away from the page.
 func TestTheArgumentsOfAQuestionAreShownExactly(t *testing.T) {
