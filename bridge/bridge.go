@@ -346,6 +346,15 @@ func (b *Bridge) PlatformErrors() map[string]error {
 	return ready
 }
 
+// ChatName returns the name of a shared chat as its platform has it, or "" if it is not available before ctx ends.
+func (b *Bridge) ChatName(ctx context.Context, chat chats.Chat) string {
+	namer, ok := b.platforms[chat.Platform].(chats.ChatNamer)
+	if !ok {
+		return ""
+	}
+	return namer.ChatName(ctx, chat)
+}
+
 // Health returns nil if every platform receives messages, otherwise the errors of those that do not.
 func (b *Bridge) Health() error {
 	var all error

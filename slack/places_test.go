@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/slack/manifest"
 )
@@ -24,6 +25,25 @@ func TestChannelsAndGroupsHaveNames(t *testing.T) {
 	}
 	f.View(func(s emulator.State) {
 		if n := s.CallCount(channelsInfo) + s.CallCount(listGroups); n > 4 {
+			t.Errorf("%d look-ups: they are not cached", n)
+		}
+	})
+}
+
+// The name of a channel is looked up once. A direct chat has none, and neither has a channel that the bot does not see.
+func TestNamesOfChats(t *testing.T) {
+	t.Parallel()
+	f := start(t, quick(), nil)
+	closed := f.make(emulator.ChannelSpec{ID: "C2", Kind: emulator.Private, Name: "secret", WithoutBot: true})
+	for range 2 {
+		for id, want := range map[string]string{f.channel: "#general", f.dm: "", closed: ""} {
+			if got := f.p.ChatName(t.Context(), chats.Chat{Platform: platformName, ID: id}); got != want {
+				t.Errorf("%s is named %q, want %q", id, got, want)
+			}
+		}
+	}
+	f.View(func(s emulator.State) {
+		if n := s.CallCount(channelsInfo); n > 3 {
 			t.Errorf("%d look-ups: they are not cached", n)
 		}
 	})

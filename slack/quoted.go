@@ -144,3 +144,11 @@ func (r *receiver) nameLookupFor(ctx context.Context, forBot bool) nameLookup {
 func (p *platform) UserName(ctx context.Context, user string) string {
 	return p.lookUpName(ctx, user, nameTimeout)
 }
+
+// ChatName implements [chats.ChatNamer].
+func (p *platform) ChatName(ctx context.Context, chat chats.Chat) string {
+	if name := p.lookUpName(ctx, chat.ID, nameTimeout); name != chat.ID {
+		return "#" + name
+	}
+	return ""
+}

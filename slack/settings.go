@@ -72,7 +72,7 @@ func (s *Settings) Open(kv storage.KV, log *slog.Logger) (chats.Platform, error)
 func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	app, err := check(ctx, config{Settings: *s})
 	if err != nil {
-		return doctor.Fail("%v", err)
+		return doctor.FailError(err)
 	}
 	var lacks []string
 	for _, lack := range app.missingScopes {

@@ -102,6 +102,24 @@ func TestIsAdmin(t *testing.T) {
 	}
 }
 
+// The title of a group is asked for once. A private chat has none, and neither has a chat that is gone.
+func TestNamesOfChats(t *testing.T) {
+	s := newEmulated(t)
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "Team", User: s.ann})
+	for range 2 {
+		for at, want := range map[chats.Chat]string{chatOf(group): "Team", chatOf(s.ann): "", {Platform: platformName, ID: "-100999"}: ""} {
+			if got := s.p.ChatName(t.Context(), at); got != want {
+				t.Errorf("%s is named %q, want %q", at, got, want)
+			}
+		}
+	}
+	s.View(func(st emulator.State) {
+		if n := st.CallCount("getchat"); n != 3 {
+			t.Errorf("asked %d times, want 3", n)
+		}
+	})
+}
+
 func TestAnnounce(t *testing.T) {
 	s := newEmulated(t)
 	list := []chats.CommandInfo{{Name: "help", Description: "what I can do"}, {Name: "clear", Description: strings.Repeat("ä", 300)}, {Name: "new"}}

@@ -51,6 +51,30 @@ func (p *platform) IsAdmin(ctx context.Context, chat chats.Chat, user string) (b
 	return admin, nil
 }
 
+// Bounds of the cache of titles: a renamed group soon has its new one, and a failure is not repeated for each row of
+// a page.
+const (
+	titleTTL        = 10 * time.Minute
+	unknownTitleTTL = time.Minute
+	maxTitles       = 1000
+)
+
+// ChatName implements [chats.ChatNamer].
+func (p *platform) ChatName(ctx context.Context, to chats.Chat) string {
+	id := chatID(to)
+	if title, ok := p.titles.Get(id); ok {
+		return title
+	}
+	var found chat
+	age := titleTTL
+	if err := p.api.call(ctx, "getChat", tgbotapi.Params{"chat_id": id}, &found); err != nil {
+		age = unknownTitleTTL
+	}
+	title := oneLine(found.Title)
+	p.titles.Put(id, title, age)
+	return title
+}
+
 // IsChat implements [chats.ChatSender]: anonymous administrators write in the name of their group, and anyone may in
 // that of a channel of theirs.
 func (p *platform) IsChat(user string) bool { return strings.HasPrefix(user, "-") }

@@ -67,7 +67,7 @@ func (s *Settings) Doctor(ctx context.Context) *doctor.Finding {
 	self, err := check(ctx, config{Settings: *s})
 	switch {
 	case err != nil:
-		return doctor.Fail("%v", err)
+		return doctor.FailError(err)
 	case s.Webhook:
 		return s.doctorWebhook(self)
 	case self.webhookURL != "":

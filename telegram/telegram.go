@@ -79,6 +79,7 @@ type platform struct {
 	readClocks     clockReader
 	health         health
 	admins         *cache.Cache[adminKey, bool]
+	titles         *cache.Cache[string, string]
 	forums         *cache.Cache[int64, bool]
 	displaced      *cache.Cache[messageKey, bool] // sent to the chat because their topic was gone
 	pacer          *pacer
@@ -103,6 +104,7 @@ var (
 	_ chats.VoiceSender       = (*platform)(nil)
 	_ chats.AdminChecker      = (*platform)(nil)
 	_ chats.ChatSender        = (*platform)(nil)
+	_ chats.ChatNamer         = (*platform)(nil)
 	_ chats.CommandLister     = (*platform)(nil)
 	_ chats.HealthReporter    = (*platform)(nil)
 	_ chats.Pinger            = (*platform)(nil)
@@ -141,6 +143,7 @@ func newPlatform(cfg config) (*platform, error) {
 		previewLimiter: retry.NewOptionalLimiter(previewRate, previewBurst),
 		finishLimiter:  retry.NewOptionalLimiter(endRate, endBurst),
 		admins:         cache.New[adminKey, bool](maxAdmins),
+		titles:         cache.New[string, string](maxTitles),
 		forums:         cache.New[int64, bool](maxForums),
 		displaced:      cache.New[messageKey, bool](maxDisplaced),
 		albums:         newAlbumStore(cfg.kv),

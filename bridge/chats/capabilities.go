@@ -128,6 +128,12 @@ type UserNamer interface {
 	UserName(ctx context.Context, user string) string
 }
 
+// ChatNamer is a platform that can look up the names of shared chats.
+type ChatNamer interface {
+	// ChatName returns the name of a chat, or "" if the name is not available before ctx ends.
+	ChatName(ctx context.Context, chat Chat) string
+}
+
 // UserIDChecker is a platform whose user ids have a recognizable form.
 type UserIDChecker interface {
 	// IsUserID reports whether id has the form of [Message.User].

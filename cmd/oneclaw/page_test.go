@@ -442,7 +442,7 @@ func TestDemoPageByKeyboard(t *testing.T) {
 		says(t, ctx, "telegram", "the real one")
 	}
 	do(t, ctx, chromedp.Reload())
-	waitFor(t, ctx, `document.body.dataset.ready === "yes" && document.querySelectorAll("#telegram .mine").length === 3`)
+	waitFor(t, ctx, `document.body.dataset.ready === "yes" && [...document.querySelectorAll("#telegram .mine")].filter((m) => m.innerText.includes("hello")).length === 3`)
 	var reached []string
 	for range 3 {
 		at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement?.className || document.activeElement?.localName || ""`))
@@ -492,6 +492,66 @@ func TestDemoPageFirstScreen(t *testing.T) {
 	}
 }
 
+// TestDemoPageInvites looks at the two empty chats: each has six or eight suggestions in two columns, grouped by what
+// they show, all in sight, and one sentence about the bars. Then each chat looks as in its app.
+func TestDemoPageInvites(t *testing.T) {
+	t.Parallel()
+	ctx := browse(t, startDemo(t))
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](`(() => { window.wrong = [];
+		for (const kind of ["error", "unhandledrejection"]) addEventListener(kind, (e) => wrong.push(e.message ?? String(e.reason))); })()`))
+	for _, size := range []struct{ width, height int64 }{{1280, 720}, {390, 844}} {
+		do(t, ctx, chromedp.EmulateViewport(size.width, size.height))
+		for _, pane := range []string{"telegram", "slack"} {
+			do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector('.which button[value="%s"]').click()`, pane)))
+			waitFor(t, ctx, fmt.Sprintf(`(() => { const pane = document.getElementById(%q);
+				const groups = [...pane.querySelectorAll(".ideas .grid > div")].filter((g) => g.checkVisibility());
+				const all = groups.flatMap((g) => [...g.querySelectorAll("button")].filter((b) => b.checkVisibility()));
+				const places = all.map((b) => b.getBoundingClientRect());
+				return [6, 8].includes(all.length) && groups.every((g) => g.querySelector("h3").innerText !== "") &&
+					new Set(places.map((p) => p.left)).size === 2 && places.every((p) => p.top >= 0 && p.bottom <= pane.querySelector("textarea").getBoundingClientRect().top) &&
+					pane.querySelector("figcaption").innerText.startsWith("Each bar is one call of the model") && document.documentElement.scrollWidth <= innerWidth; })()`, pane))
+			picture(t, ctx, fmt.Sprintf("demo-invites-%s-%d", pane, size.width))
+		}
+	}
+	do(t, ctx, chromedp.EmulateViewport(1280, 720))
+	axe := axeCore(t)
+	looks := func(name string) {
+		t.Helper()
+		for _, s := range []string{"dark", "light"} {
+			scheme(t, ctx, s)
+			accessible(t, ctx, axe, name+" "+s, `{}`)
+		}
+	}
+	looks("empty chats")
+	for _, pane := range []string{"telegram", "slack"} {
+		suggest(t, ctx, pane, "Run echo hello", 1)
+		says(t, ctx, pane, "May I run")
+		waitFor(t, ctx, fmt.Sprintf(`!document.querySelector("#%s .ideas").open`, pane))
+	}
+	looks("cards")
+	waitFor(t, ctx, `document.querySelector("#telegram .mine .ticks").innerText === "✓✓"`)
+	waitFor(t, ctx, `document.querySelector("#telegram .buttons").getBoundingClientRect().top >= [...document.querySelectorAll("#telegram .body")].at(-1).getBoundingClientRect().bottom`)
+	waitFor(t, ctx, `[...document.querySelectorAll("#slack .msg")].every((m) => m.querySelector(".face") && m.querySelector(".who b").innerText && m.querySelector(".who .time").innerText)`)
+	// What one can do with a message is there when one comes to it.
+	point := func(pane string) {
+		t.Helper()
+		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .reply")].every((b) => getComputedStyle(b).opacity === "0")`, pane))
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" .reply")))
+		waitFor(t, ctx, fmt.Sprintf(`getComputedStyle(document.querySelector("#%s .reply")).opacity === "1"`, pane))
+	}
+	do(t, ctx, chromedp.Click(chromedp.CSS("h1")), chromedp.KeyEvent("\t")) // away from the messages, and on by the keyboard
+	point("telegram")
+	point("slack")
+	// The channel shows how its threads begin, and each leads to its thread.
+	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .back")))
+	waitFor(t, ctx, `document.querySelectorAll("#slack .msg").length === 1 && document.querySelector("#slack .thread").innerText === "1 reply"`)
+	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .thread")))
+	says(t, ctx, "slack", "May I run")
+	if wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](`wrong.join("; ")`)); wrong != "" || err != nil {
+		t.Errorf("the scripts of the page fail: %s, %v", wrong, err)
+	}
+}
+
 // TestDemoAnswersOnlyItself sends what a foreign page would.
 func TestDemoAnswersOnlyItself(t *testing.T) {
 	t.Parallel()
@@ -534,9 +594,10 @@ func request(ctx context.Context, t *testing.T, address string, headers ...strin
 	return response.StatusCode
 }
 
-// suggest presses a suggestion and waits until it is the person's n-th message.
+// suggest opens the suggestions, presses one and waits until it is the person's n-th message.
 func suggest(t *testing.T, ctx context.Context, pane, text string, n int) {
 	t.Helper()
+	do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const ideas = document.querySelector("#%s .ideas"); ideas.open = true; ideas.classList.add("all"); })()`, pane)))
 	do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]//button[.=%q]`, pane, text)))
 	waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .msg.mine").length === %d`, pane, n))
 }

@@ -28,6 +28,9 @@ func TestAdminPage(t *testing.T) {
 	bot := w.run()
 	w.ask(bot, ann, "<script>document.title = 'owned'</script> how old are you?", nil)
 	w.ask(bot, ann, "Remember that my sailing boat is called Marlin.", nil)
+	group, say := w.team(ann, w.person("Cem"))
+	say(ann, "run echo hello")
+	w.shownTo(bot, group, "May I run")
 	link := adminLinks.FindString(w.ask(bot, ann, "/admin", nil))
 	ctx := chromium(t)
 	do(t, ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(link))
@@ -44,6 +47,13 @@ func TestAdminPage(t *testing.T) {
 	press(t, ctx, "nav.views a", "Overview")
 	onPage(t, ctx, "Overview")
 	waitFor(t, ctx, `document.querySelector(".is-good")?.innerText.replace(/\s+/g, " ") === "All is well Telegram ✓ Model ✓ Store ✓"`)
+	press(t, ctx, "tbody a", "a decision about exec")
+	onPage(t, ctx, "People")
+	waitFor(t, ctx, `document.querySelector(":target").innerText.startsWith("Approval: exec for Ann <b>, in: Team") && document.querySelector(":target pre").innerText === "echo hello\n"`)
+	press(t, ctx, ":target button", "Deny")
+	waitFor(t, ctx, `document.body.innerText.includes("The question was answered: Denied.")`)
+	press(t, ctx, "nav.views a", "Overview")
+	onPage(t, ctx, "Overview")
 	press(t, ctx, "main form button", "Check everything now")
 	waitFor(t, ctx, `[...document.querySelectorAll("tbody th")].some((e) => e.innerText === "data directory")`)
 	press(t, ctx, "nav.views a", "People")
@@ -112,26 +122,28 @@ func axeCore(t *testing.T) string {
 	return string(script)
 }
 
+// accessible has axe-core look at a page.
+func accessible(t *testing.T, ctx context.Context, axe, name, rules string) {
+	t.Helper()
+	if axe == "" {
+		return
+	}
+	script := axe + `; axe.run(document, ` + rules + `).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")).join("\n"))`
+	wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	if err != nil || wrong != "" {
+		t.Errorf("%s: axe-core finds %v\n%s", name, err, wrong)
+	}
+}
+
 // looksRight has axe-core look at a page in light and in dark, and nothing stand out of a narrow
 // screen.
 func looksRight(t *testing.T, ctx context.Context, axe, name string) {
 	t.Helper()
 	name = "admin-" + strings.ReplaceAll(strings.ToLower(name), " ", "-")
-	found := func(rules string) {
-		t.Helper()
-		if axe == "" {
-			return
-		}
-		script := axe + `; axe.run(document, ` + rules + `).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 200)).join(" | ")).join("\n"))`
-		wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
-		if err != nil || wrong != "" {
-			t.Errorf("%s: axe-core finds %v\n%s", name, err, wrong)
-		}
-	}
-	found(`{}`)
+	accessible(t, ctx, axe, name, `{}`)
 	picture(t, ctx, name)
 	scheme(t, ctx, "dark")
-	found(`{runOnly: ["color-contrast"]}`)
+	accessible(t, ctx, axe, name, `{runOnly: ["color-contrast"]}`)
 	picture(t, ctx, name+"-dark")
 	scheme(t, ctx, "light")
 	do(t, ctx, chromedp.EmulateViewport(360, 800))

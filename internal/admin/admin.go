@@ -11,12 +11,15 @@ import (
 	"errors"
 	"html/template"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/yuin/goldmark"
 
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
@@ -44,6 +47,8 @@ const (
 	maxQuery = 4 << 10
 	// pageTimeout bounds the work on a page.
 	pageTimeout = 10 * time.Second
+	// namesTimeout bounds the time in which platforms are asked for the names of chats.
+	namesTimeout = 2 * time.Second
 )
 
 // Config configures the pages. All of it is required, but that Texts.Announce is only where texts are allowed.
@@ -86,6 +91,8 @@ type Bot struct {
 	Version string
 	// Health checks each platform and the model, and returns doctor's advice about those that do not work.
 	Health func(ctx context.Context) []doctor.Finding
+	// ChatName returns the name of a shared chat, or "" if it is not available before ctx ends.
+	ChatName func(ctx context.Context, chat chats.Chat) string
 	// QueueStats returns the numbers of open jobs.
 	QueueStats func() queue.Stats
 	// Examine runs all checks of doctor.
@@ -140,6 +147,7 @@ type Pages struct {
 	jobs     queue.Store
 	views    []view
 	template *template.Template
+	markdown goldmark.Markdown
 }
 
 //go:embed assets
@@ -150,7 +158,7 @@ var pageHTML string
 
 // New returns the pages.
 func New(cfg Config) (*Pages, error) {
-	p := &Pages{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}}
+	p := &Pages{Config: cfg, jobs: queue.Store{Store: cfg.Store, Base: new(atomic.Int64)}, markdown: newCardMarkdown()}
 	p.views = []view{
 		{path: "", title: "Overview", show: p.overview, takesForms: true},
 		{path: messagesView, title: "Messages", show: p.messages},
@@ -273,17 +281,18 @@ const maxUnbroken = 24
 // functions are those of the template, for the pages of a visitor.
 func (p *Pages) functions(visitor signin.Session) template.FuncMap {
 	return template.FuncMap{
-		"root":  func() string { return Root },
-		"csrf":  func() string { return visitor.CSRF },
-		"mask":  p.Redact,
-		"short": func(text string) bool { return len(text) <= maxUnbroken && !strings.Contains(text, " ") },
-		"when":  func(t time.Time) string { return t.In(p.Zone()).Format(time.DateTime) },
-		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"root":     func() string { return Root },
+		"csrf":     func() string { return visitor.CSRF },
+		"mask":     p.Redact,
+		"markdown": p.renderMarkdown,
+		"short":    func(text string) bool { return len(text) <= maxUnbroken && !strings.Contains(text, " ") },
+		"when":     func(t time.Time) string { return t.In(p.Zone()).Format(time.DateTime) },
+		"stamp":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}
 }
 
-// names returns the names of people and chats, by their ids: as the register of people has them, or as the
-// newest messages of the last week do. An id without a name is its own.
+// names returns the names of people and chats, by their ids: as the register of people has them, the newest messages
+// of the last week, or the platform. An id without a name is its own.
 func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, error) {
 	names, unknown := make(map[string]string), make(map[string]bool)
 	for _, id := range ids {
@@ -321,11 +330,25 @@ func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, er
 		if names[user] == user && j.Message.UserName != "" {
 			names[user] = j.Message.UserName
 		}
-		if names[chat] == chat && !j.Message.Direct {
-			names[chat] = "group " + chat
-		} else if names[chat] == chat && j.Message.UserName != "" {
+		if names[chat] == chat && j.Message.Direct && j.Message.UserName != "" {
 			names[chat] = j.Message.UserName
 		}
 	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return names[id] != id })
+	maps.Copy(names, p.chatNames(ctx, ids...))
 	return names, nil
+}
+
+// chatNames returns the names that the platforms have for chats, by their ids. A chat without a name has its id.
+func (p *Pages) chatNames(ctx context.Context, ids ...string) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
+	defer cancel()
+	names := make(map[string]string)
+	for _, id := range ids {
+		names[id] = id
+		if chat, err := chats.ParseChat(id); err == nil {
+			names[id] = cmp.Or(p.Bot.ChatName(ctx, chat), id)
+		}
+	}
+	return names
 }

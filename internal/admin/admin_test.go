@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -91,7 +92,10 @@ func newRig(t testing.TB, change ...func(*admin.Config)) *harness {
 				return []doctor.Finding{{Check: "telegram", Status: doctor.VerdictOK}}
 			},
 			QueueStats: func() queue.Stats { return queue.Stats{} },
-			Examine:    func(context.Context) []doctor.Finding { return nil },
+			ChatName: func(_ context.Context, chat chats.Chat) string {
+				return map[string]string{"telegram:-100": "Team", "slack:C1": "#general"}[chat.String()]
+			},
+			Examine: func(context.Context) []doctor.Finding { return nil },
 		},
 		Tools: admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return nil }},
 		Visitor: func(*http.Request) (signin.Session, bool) {
@@ -409,9 +413,20 @@ func TestMessagesHaveCausesAndNames(t *testing.T) {
 // The overview says in one look whether all is well: what works, what to do about what does not, what today cost,
 // and who waits for what, by name.
 func TestOverview(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(cfg *admin.Config) {
+		limits := func(context.Context) (budget.Limits, error) {
+			return budget.Limits{Total: budget.Limit{Money: 5_000_000_000}}, nil
+		}
+		var err error
+		if cfg.Ledger, err = budget.Open(budget.Config{Store: cfg.Store, Now: cfg.Now, Limits: limits}); err != nil {
+			t.Fatal(err)
+		}
+	})
 	r.known = []access.Person{{User: "telegram:7", Name: "Cem"}, {User: "telegram:8", Name: "Dora", Standing: "asked"}}
-	r.asked = []interact.ApprovalRequest{{Chat: chats.Chat{Platform: "telegram", ID: "7"}, Direct: true, Tool: "exec", Requester: "telegram:7"}}
+	r.asked = []interact.ApprovalRequest{
+		{Chat: chats.Chat{Platform: "telegram", ID: "7"}, Direct: true, Tool: "exec", Requester: "telegram:7"},
+		{Chat: chats.Chat{Platform: "slack", ID: "C1", Thread: "1.2"}, Tool: "send", Requester: "telegram:7"},
+	}
 	if _, err := r.store.Put(t.Context(), "account/2026-11-23/total/", []byte(`{"calls":3,"input":1500,"money":420000000}`), storage.Absent); err != nil {
 		t.Fatal(err)
 	}
@@ -427,33 +442,90 @@ func TestOverview(t *testing.T) {
 		return textOf(main)
 	}
 	r.says(at(), []string{
-		"All is well Telegram ✓ Store ✓", "Messages 1 Cost $0.42 Tokens 1,500", "Cem a decision about exec direct chat", "Dora being let in", "No error since this process began",
-	}, []string{"telegram:7", "✗"})
+		"All is well Telegram ✓ Store ✓", "Messages 1 Cost $0.42 of $5.00 Tokens 1,500", "Cem a decision about exec direct chat", "Cem a decision about send #general", "Dora being let in", "No error since this process began",
+	}, []string{"telegram:7", "C1", "✗"})
+	r.leadsTo(r.get(admin.Root), "a decision about exec", "Approval: exec for Cem")
+	r.leadsTo(r.get(admin.Root), "being let in", "People")
 
 	r.cfg.Bot.Health = func(context.Context) []doctor.Finding {
-		return []doctor.Finding{{Check: "model", Status: doctor.VerdictFail, Text: "the server refuses the key: check OPENAI_API_KEY"}}
+		refused := doctor.FailError(fmt.Errorf("the server refuses the key: check OPENAI_API_KEY: %w", errors.New("dial tcp: hunter2")))
+		check := doctor.Check{Name: "model", Run: func(context.Context) *doctor.Finding { return refused }}
+		return slices.Collect(doctor.Run(t.Context(), []doctor.Check{check}, time.Minute, r.cfg.Redact))
 	}
 	r.cfg.Bot.QueueStats = func() queue.Stats { return queue.Stats{OldestDue: r.now.Add(-time.Hour)} }
-	r.log.Error("no answer", "err", errors.New("refused"), "job", "telegram:7/3/text")
+	r.log.Error("no answer", "err", errors.New("refused"), "remedy", "Check the key.", "job", "telegram:7/3/text")
 	r.now = time.Now()
 	r.finish(said{chat: "telegram:7", id: "3", user: "7", text: "hello", at: r.now, state: receipts.Failed, incident: "AB12CD35"})
-	r.says(at(), []string{"Something needs you Model ✗", "Model: the server refuses the key: check OPENAI_API_KEY", "no answer: refused", "A message has been open since", "Today 1 message ended without an answer"}, []string{"All is well"})
+	r.says(at(), []string{"Something needs you Model ✗", "Model: the server refuses the key: check OPENAI_API_KEY", "no answer: Check the key.", "Check the key. (refused)", "A message has been open since", "Today 1 message ended without an answer"}, []string{"All is well", "dial tcp"})
 	if err := r.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r.says(at(), []string{"Store ✗", "Store: the database cannot be read: oneclaw doctor checks it"}, []string{"Who waits"})
+	r.says(at(), []string{"Store ✗", "Store: the database cannot be read: oneclaw doctor checks it", "the overview cannot be read"}, []string{"Who waits"})
+}
+
+// What works with a warning makes the overview not red, and the warning is told.
+func TestOverviewTellsWarnings(t *testing.T) {
+	r := newRig(t, func(cfg *admin.Config) {
+		cfg.Bot.Health = func(context.Context) []doctor.Finding {
+			return []doctor.Finding{{Check: "model", Status: doctor.VerdictWarn, Text: "the server lists no models"}}
+		}
+	})
+	page := r.get(admin.Root)
+	r.says(page, []string{"All is well", `<dt>Model</dt><dd>!</dd>`, "Model: the server lists no models"}, []string{"Something needs you"})
+}
+
+// The costs of the last days are bars, below all else that happened.
+func TestOverviewShowsTheCostsOfDays(t *testing.T) {
+	r := newRig(t)
+	put := func(day, usage string) {
+		t.Helper()
+		if _, err := r.store.Put(t.Context(), "account/"+day+"/total/", []byte(usage), storage.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("2026-11-23", `{"calls":3,"input":1500,"money":500000000}`)
+	r.says(r.get(admin.Root), nil, []string{"Cost by day"})
+	put("2026-11-21", `{"calls":3,"input":1500,"money":2000000000}`)
+	page := r.get(admin.Root)
+	if got := fmt.Sprint(r.rows(page, "The last 14 days")); got != "[[2026-11-23 $0.50 ] [2026-11-21 $2.00 ]]" {
+		t.Errorf("the days are %s", got)
+	}
+	r.says(page, []string{`<meter value="0.25"`, `<meter value="1"`}, nil)
+	if strings.Index(page, "Cost by day") < strings.Index(page, "What went wrong") {
+		t.Error("the chart comes before what went wrong")
+	}
+}
+
+// leadsTo checks that a link of a page leads to a section with a title.
+func (r *harness) leadsTo(page, link, title string) {
+	r.Helper()
+	for _, n := range nodes(r, page) {
+		if n.DataAtom != atom.A || textOf(n) != link {
+			continue
+		}
+		address, id, _ := strings.Cut(attribute(n, "href"), "#")
+		for _, s := range nodes(r, r.get(address)) {
+			if s.DataAtom == atom.Section && attribute(s, "id") == id && strings.HasPrefix(textOf(s), title) {
+				return
+			}
+		}
+	}
+	r.Errorf("the link %q does not lead to %q", link, title)
 }
 
 // At the press of a button the overview has the findings of doctor.
 func TestOverviewMakesTheChecks(t *testing.T) {
 	r := newRig(t, func(cfg *admin.Config) {
 		cfg.Bot.Examine = func(context.Context) []doctor.Finding {
-			return []doctor.Finding{{Check: "user", Status: doctor.VerdictOK, Text: "not root"}, {Check: "disk", Status: doctor.VerdictFail, Text: "full"}}
+			return []doctor.Finding{
+				{Check: "user", Status: doctor.VerdictOK, Text: "not root"}, {Check: "disk", Status: doctor.VerdictFail, Text: "full"},
+				{Check: "telegram", Status: doctor.VerdictFail, Text: "said above"},
+			}
 		}
 	})
 	page := r.post(admin.Root, nil)
-	r.says(page, []string{"Something needs you", "Disk: full"}, nil)
-	if got := fmt.Sprint(r.rows(page, "What oneclaw doctor finds")); got != "[[user ok not root] [disk fail full]]" {
+	r.says(page, []string{"Something needs you", "Disk: full"}, []string{"Telegram: said above"})
+	if got := fmt.Sprint(r.rows(page, "What oneclaw doctor finds")); got != "[[user ok not root] [disk fail full] [telegram fail said above]]" {
 		t.Errorf("found %s", got)
 	}
 }

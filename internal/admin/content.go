@@ -50,14 +50,15 @@ type page struct {
 
 // section is a part of a page. Empty parts are left out.
 type section struct {
-	Title string
-	Mood  mood
+	// ID is what links to the section end with, after a #; empty for none.
+	ID, Title string
+	Mood      mood
 	// Text is one paragraph per element.
 	Text  []string
 	Facts []fact
 	// Items are the items of a list.
 	Items []cell
-	// Quotes are texts of users, models and tools: shown with their line breaks and without any markup.
+	// Quotes are texts of users, models and tools: shown with their line breaks.
 	Quotes []quote
 	Forms  []form
 	Table  *table
@@ -70,7 +71,11 @@ type fact struct {
 }
 
 // quote is a text and, if it is known, who wrote it.
-type quote struct{ By, Text string }
+type quote struct {
+	By, Text string
+	// Markdown renders the text.
+	Markdown bool
+}
 
 // mood is the colour of a cell or a section. The text has to express the same.
 type mood string
@@ -89,7 +94,9 @@ type cell struct {
 	Number bool
 	Mood   mood
 	// Link is the target of the text: an address of this site.
-	Link  string
+	Link string
+	// Bar is the length of a bar in place of the text, at most 1; 0 for none.
+	Bar   float64
 	Forms []form
 }
 

@@ -62,14 +62,7 @@ func (p *Pages) limitsTable(ctx context.Context) (*table, error) {
 	}
 	t := &table{Caption: "Budgets now", Columns: columns("Of", "Limit", "#Tokens used", "#Cost")}
 	row := func(of string, limit budget.Limit, used ...budget.Usage) {
-		var parts []string
-		if limit.Tokens > 0 {
-			parts = append(parts, budget.FormatCount(limit.Tokens)+" tokens")
-		}
-		if limit.Money > 0 {
-			parts = append(parts, limit.Money.String())
-		}
-		cells := []cell{text(of), text(cmp.Or(strings.Join(parts, ", "), "none")), number(""), number("")}
+		cells := []cell{text(of), text(cmp.Or(limitText(limit), "none")), number(""), number("")}
 		for _, u := range used {
 			cells[2], cells[3] = number(budget.FormatCount(u.Tokens())), number(costText(u))
 		}
@@ -83,6 +76,18 @@ func (p *Pages) limitsTable(ctx context.Context) (*table, error) {
 	row("all together, today", report.Total.Limit, report.Total.Spent)
 	row("all together, this month", report.Month.Limit, report.Month.Spent)
 	return t, nil
+}
+
+// limitText returns a limit; empty for none.
+func limitText(limit budget.Limit) string {
+	var parts []string
+	if limit.Money > 0 {
+		parts = append(parts, limit.Money.String())
+	}
+	if limit.Tokens > 0 {
+		parts = append(parts, budget.FormatCount(limit.Tokens)+" tokens")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // accountsTable lists the largest accounts of a kind among a bounded number.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ func (p *Pages) messages(ctx context.Context, r request) (page, error) {
 
 func (p *Pages) openTable(ctx context.Context) (*table, error) {
 	t := &table{Caption: "Messages that wait or are being answered", Columns: columns("Message", "From", "Where", "State", "Accepted"), Empty: "Nothing is open."}
+	var open []*receipts.Receipt
 	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: queue.OpenPrefix, Limit: 10 * maxOpen}) {
 		if err != nil {
 			return nil, fmt.Errorf("list open messages: %w", err)
@@ -64,15 +66,19 @@ func (p *Pages) openTable(ctx context.Context) (*table, error) {
 		if !receipts.IsUserMessage(j.Message) {
 			continue
 		}
-		if len(t.Rows) == maxOpen {
+		if len(open) == maxOpen {
 			t.Note = fmt.Sprintf("There are more than these %d.", maxOpen)
 			break
 		}
+		open = append(open, j)
+	}
+	names := p.placeNames(ctx, open...)
+	for _, j := range open {
 		state := "waits or is being answered"
 		if j.State == receipts.Waiting {
 			state = "waits for an approval"
 		}
-		t.Rows = append(t.Rows, []cell{{Text: kindLabel(j.Key()), Link: messageLink(j.Key())}, text(p.senderName(j)), text(place(j)), text(state), at(j.Accepted)})
+		t.Rows = append(t.Rows, []cell{{Text: kindLabel(j.Key()), Link: messageLink(j.Key())}, text(p.senderName(j)), text(place(j, names)), text(state), at(j.Accepted)})
 	}
 	return t, nil
 }
@@ -117,12 +123,23 @@ func labelled(name, id string) string {
 	return name + " (" + id + ")"
 }
 
-// place returns where a message was written.
-func place(j *receipts.Receipt) string {
+// placeNames returns the names of the shared chats in which messages were written.
+func (p *Pages) placeNames(ctx context.Context, all ...*receipts.Receipt) map[string]string {
+	var ids []string
+	for _, j := range all {
+		if !j.Message.Direct {
+			ids = append(ids, j.Message.Chat.WithoutThread().String())
+		}
+	}
+	return p.chatNames(ctx, ids...)
+}
+
+// place returns where a message was written, with the id that a search takes.
+func place(j *receipts.Receipt, names map[string]string) string {
 	if j.Message.Direct {
 		return "direct chat"
 	}
-	return j.Message.Chat.String()
+	return labelled(names[j.Message.Chat.WithoutThread().String()], j.Message.Chat.String())
 }
 
 // finishedTable lists a page of the index entries that match a search.
@@ -150,10 +167,10 @@ func (p *Pages) finishedTable(ctx context.Context, r request) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	failed := p.byIncident()
+	failed, names := p.byIncident(), p.placeNames(ctx, slices.Collect(maps.Values(known))...)
 	for _, f := range found {
 		if j := known[f.Key]; j != nil {
-			t.Rows = append(t.Rows, p.receiptRow(j, failed))
+			t.Rows = append(t.Rows, p.receiptRow(j, failed, names))
 		}
 	}
 	if t.Next != "" {
@@ -188,7 +205,7 @@ func (p *Pages) byIncident() map[string]telemetry.Error {
 }
 
 // receiptRow returns the row of a receipt, with its error as far as this process has logged it.
-func (p *Pages) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error) []cell {
+func (p *Pages) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Error, names map[string]string) []cell {
 	outcome := cell{Text: outcome(j)}
 	if j.State == receipts.Failed || j.Incident != "" {
 		outcome.Mood = bad
@@ -196,7 +213,7 @@ func (p *Pages) receiptRow(j *receipts.Receipt, failed map[string]telemetry.Erro
 	return []cell{
 		{Time: j.Closed, Link: messageLink(j.Key())},
 		outcome, number(wording.ShortDuration(j.Closed.Sub(j.Accepted))),
-		text(p.senderName(j)), text(place(j)), text(cause(j, failed)),
+		text(p.senderName(j)), text(place(j, names)), text(cause(j, failed)),
 	}
 }
 
@@ -248,7 +265,7 @@ func (p *Pages) message(ctx context.Context, r request) (page, error) {
 		}
 	}
 	s := section{Facts: []fact{
-		{"From", text(p.senderName(j))}, {"Where", text(place(j))}, {"Outcome", text(outcome(j))}, {"Accepted", at(j.Accepted)},
+		{"From", text(p.senderName(j))}, {"Where", text(place(j, p.placeNames(ctx, j)))}, {"Outcome", text(outcome(j))}, {"Accepted", at(j.Accepted)},
 	}}
 	if why := cause(j, p.byIncident()); why != "" {
 		s.Facts = append(s.Facts, fact{"Why", cell{Text: why, Mood: bad}})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,10 @@ const (
 	longWait       = 10 * time.Minute
 	// maxErrors bounds the errors shown, and maxErrorText the text of one, in characters.
 	maxErrors, maxErrorText = 10, 200
+	// trendDays is how many days the chart of costs has.
+	trendDays = 14
+	// errorsID is the id of the section with the errors.
+	errorsID = "errors"
 )
 
 // overview says first whether all is well or what needs an administrator, then what was done today, who waits
@@ -38,53 +43,71 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 	}
 	store := doctor.Finding{Check: "store", Status: doctor.VerdictOK}
 	today, done, err := p.today(ctx)
-	waits := table{}
+	var waits, trend table
 	if err == nil {
 		waits, err = p.waitsTable(ctx, r)
 	}
-	if err != nil {
-		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it: "+err.Error()
+	if err == nil {
+		trend, err = p.trendTable(ctx)
 	}
-	verdict := p.verdict(append(p.Bot.Health(ctx), store), made)
+	if err != nil {
+		p.Log.Error("the overview cannot be read", "err", err)
+		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it"
+	}
+	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made)
 	if done.failed > 0 {
 		verdict.Items = append(verdict.Items, cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(done.failed, "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})})
 	}
 	if len(verdict.Items) > 0 {
 		verdict.Title, verdict.Mood = "Something needs you", bad
 	}
+	verdict.Items = append(verdict.Items, notes...)
 	sections := []section{verdict}
 	if err == nil {
 		sections = append(sections, section{Title: "Today", Facts: today}, section{Title: "Who waits for what", Table: &waits})
 	}
-	return page{Sections: append(sections, section{Title: "What went wrong", Table: p.errorsTable()}, checks)}, nil
+	sections = append(sections, section{ID: errorsID, Title: "What went wrong", Table: p.errorsTable()})
+	if len(trend.Rows) > 1 { // today's cost is above
+		sections = append(sections, section{Title: "Cost by day", Table: &trend})
+	}
+	return page{Sections: append(sections, checks)}, nil
 }
 
-// verdict says which parts work and, in its items, what is wrong and what to do about it.
-func (p *Pages) verdict(parts, made []doctor.Finding) section {
-	s := section{Title: "All is well", Mood: good}
+// verdict says which parts work and, in its items, what is wrong and what to do about it. The notes are about what works
+// nevertheless.
+func (p *Pages) verdict(parts, made []doctor.Finding) (s section, notes []cell) {
+	s = section{Title: "All is well", Mood: good}
 	for _, f := range parts {
 		state := cell{Text: "✓", Mood: good}
 		switch f.Status {
 		case doctor.VerdictFail:
 			state = cell{Text: "✗", Mood: bad}
-			s.Items = append(s.Items, text(partName(f.Check)+": "+f.Text))
+			s.Items = append(s.Items, advice(f))
 		case doctor.VerdictWarn:
-			state = text(f.Text)
+			state = text("!")
+			notes = append(notes, advice(f))
 		}
 		s.Facts = append(s.Facts, fact{partName(f.Check), state})
 	}
 	for _, f := range made {
-		if f.Status == doctor.VerdictFail {
-			s.Items = append(s.Items, text(partName(f.Check)+": "+f.Text))
+		isPart := slices.ContainsFunc(parts, func(part doctor.Finding) bool { return part.Check == f.Check })
+		if f.Status == doctor.VerdictFail && !isPart {
+			s.Items = append(s.Items, advice(f))
 		}
 	}
 	if last := p.Errors.Last(); len(last) > 0 && p.Now().Sub(last[0].At) < recentErrorAge {
-		s.Items = append(s.Items, cell{Text: wording.Clip(last[0].At.In(p.Zone()).Format("15:04")+" "+strings.Trim(last[0].Text+": "+last[0].Why(), ": "), maxErrorText), Link: messageLink(last[0].Job)})
+		what := strings.Trim(last[0].Text+": "+last[0].Remedy, ": ")
+		s.Items = append(s.Items, cell{Text: wording.Clip(last[0].At.In(p.Zone()).Format("15:04")+" "+what, maxErrorText), Link: cmp.Or(messageLink(last[0].Job), Root+"#"+errorsID)})
 	}
 	if oldest := p.Bot.QueueStats().OldestDue; !oldest.IsZero() && p.Now().Sub(oldest) > longWait {
 		s.Items = append(s.Items, cell{Text: "A message has been open since " + oldest.In(p.Zone()).Format("2 January 15:04"), Link: viewURL(messagesView, nil)})
 	}
-	return s
+	return s, notes
+}
+
+// advice returns an item that says what to do about a finding. The error itself is among the checks and in the log.
+func advice(f doctor.Finding) cell {
+	return text(partName(f.Check) + ": " + strings.TrimPrefix(f.Advice(), f.Check+": "))
 }
 
 // partName returns the name of a part as a heading has it.
@@ -114,15 +137,36 @@ func (p *Pages) today(ctx context.Context) ([]fact, count, error) {
 	if done.all == maxScanned {
 		messages += " or more"
 	}
-	used, err := budget.Days(ctx, p.Store, now, 1)
+	used, err := p.Ledger.Report(ctx, budget.Payer{})
 	if err != nil {
 		return nil, done, err
 	}
+	cost := costText(used.Total.Spent)
+	if limit := limitText(used.Total.Limit); limit != "" {
+		cost += " of " + limit
+	}
 	return []fact{
 		{"Messages", cell{Text: messages, Link: viewURL(messagesView, nil)}},
-		{"Cost", cell{Text: costText(used[0].Usage), Link: viewURL(costsView, nil)}},
-		{"Tokens", text(budget.FormatCount(used[0].Tokens()))},
+		{"Cost", cell{Text: cost, Link: viewURL(costsView, nil)}},
+		{"Tokens", text(budget.FormatCount(used.Total.Spent.Tokens()))},
 	}, done, nil
+}
+
+// trendTable shows the cost of the last days as bars, the newest first.
+func (p *Pages) trendTable(ctx context.Context) (table, error) {
+	t := table{Caption: fmt.Sprintf("The last %d days", trendDays), Columns: columns("Day", "#Cost", "Against the dearest day")}
+	days, err := budget.Days(ctx, p.Store, p.Now().In(p.Zone()), trendDays)
+	if err != nil {
+		return t, err
+	}
+	dearest := slices.MaxFunc(days, func(a, b budget.Day) int { return cmp.Compare(a.Money, b.Money) }).Money
+	for _, d := range slices.Backward(days) {
+		if d.Calls > 0 {
+			day := cell{Text: d.Day, Link: viewURL(costsView, url.Values{"day": {d.Day}})}
+			t.Rows = append(t.Rows, []cell{day, number(costText(d.Usage)), {Bar: float64(d.Money) / float64(max(dearest, 1))}})
+		}
+	}
+	return t, nil
 }
 
 // waitsTable lists who waits for a decision.
@@ -132,20 +176,16 @@ func (p *Pages) waitsTable(ctx context.Context, r request) (table, error) {
 	if err != nil {
 		return t, err
 	}
-	var ids []string
-	for _, q := range calls {
-		ids = append(ids, q.Requester, q.Chat.String())
-	}
-	names, err := p.names(ctx, ids...)
+	names, err := p.approvalNames(ctx, calls)
 	if err != nil {
 		return t, err
 	}
 	for _, q := range calls {
-		t.Rows = append(t.Rows, []cell{{Text: names[q.Requester], Link: viewURL(peopleView, nil)}, text("a decision about " + q.Tool), text(placeName(q, names)), at(q.Expires)})
+		t.Rows = append(t.Rows, []cell{text(names[q.Requester]), {Text: "a decision about " + q.Tool, Link: viewURL(peopleView, nil) + "#" + approvalID(q)}, text(placeName(q, names)), at(q.Expires)})
 	}
 	for _, one := range p.People.ListPeople() {
 		if one.Standing == "asked" && len(t.Rows) < maxRows {
-			t.Rows = append(t.Rows, []cell{{Text: cmp.Or(one.Name, one.User), Link: viewURL(peopleView, nil)}, text("being let in"), text(""), at(one.Until)})
+			t.Rows = append(t.Rows, []cell{text(cmp.Or(one.Name, one.User)), {Text: "being let in", Link: viewURL(peopleView, nil) + "#" + peopleView}, text(""), at(one.Until)})
 		}
 	}
 	return t, nil

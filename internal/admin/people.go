@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/internal/retry"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -39,11 +41,7 @@ func (p *Pages) people(ctx context.Context, r request) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	var ids []string
-	for _, q := range calls {
-		ids = append(ids, q.Requester, q.Chat.String())
-	}
-	names, err := p.names(ctx, ids...)
+	names, err := p.approvalNames(ctx, calls)
 	if err != nil {
 		return page{}, err
 	}
@@ -53,8 +51,25 @@ func (p *Pages) people(ctx context.Context, r request) (page, error) {
 	if len(calls) == 0 {
 		shown.Sections = append(shown.Sections, section{Title: "Approvals", Text: []string{"No call of a tool waits for a person."}})
 	}
-	shown.Sections = append(shown.Sections, p.peopleSection(r), p.settingsSection())
-	return shown, nil
+	settings, err := p.settingsSection(ctx)
+	shown.Sections = append(shown.Sections, p.peopleSection(r), settings)
+	return shown, err
+}
+
+// approvalNames returns the names of those who wait for calls, and of the chats.
+func (p *Pages) approvalNames(ctx context.Context, calls []interact.ApprovalRequest) (map[string]string, error) {
+	var ids []string
+	for _, q := range calls {
+		if ids = append(ids, q.Requester); !q.Direct {
+			ids = append(ids, q.Chat.WithoutThread().String())
+		}
+	}
+	return p.names(ctx, ids...)
+}
+
+// approvalID returns the id of the section with a call.
+func approvalID(q interact.ApprovalRequest) string {
+	return "approval-" + queue.Hash(q.Chat.String(), q.Tool, q.Expires.String())
 }
 
 // placeName returns the name of the chat in which a call waits.
@@ -62,7 +77,7 @@ func placeName(q interact.ApprovalRequest, names map[string]string) string {
 	if q.Direct {
 		return "direct chat"
 	}
-	return names[q.Chat.String()]
+	return names[q.Chat.WithoutThread().String()]
 }
 
 // approvalSection shows a call with its exact arguments, and the buttons. A call of which the page
@@ -72,51 +87,22 @@ func (p *Pages) approvalSection(q interact.ApprovalRequest, names map[string]str
 	press := func(submit, data string, danger bool) form {
 		return form{View: peopleView, Submit: submit, About: about, Danger: danger, Fields: []field{{Name: "press", Value: data}}}
 	}
-	s := section{Title: "Approval: " + about, Facts: []fact{{"Until", at(q.Expires)}}}
+	s := section{ID: approvalID(q), Title: "Approval: " + about, Facts: []fact{{"Until", at(q.Expires)}}}
 	if q.DenyData == "" {
 		s.Text = []string{"You may not decide this."}
 		return s
 	}
 	onCard := p.RedactCards(q.Text)
-	s.Quotes = cardQuotes(onCard)
+	s.Quotes = []quote{{Text: onCard, Markdown: true}}
 	switch {
 	case q.AllowData == "":
-	case p.Redact(onCard) != onCard:
+	case p.masks(onCard):
 		s.Text = []string{"Something in it looks like a secret and is masked here. To allow it, look at the question in the chat."}
 	default:
 		s.Forms = []form{press("Allow once", q.AllowData, false)}
 	}
 	s.Forms = append(s.Forms, press("Deny", q.DenyData, true))
 	return s
-}
-
-// cardQuotes returns the text of a card: its paragraphs without marks, and what is between fences unchanged.
-func cardQuotes(markdown string) (all []quote) {
-	var part []string
-	fence := ""
-	end := func() {
-		if text := strings.Join(part, "\n"); strings.TrimSpace(text) != "" {
-			all = append(all, quote{Text: text})
-		}
-		part = nil
-	}
-	for line := range strings.SplitSeq(markdown, "\n") {
-		ticks := line[:len(line)-len(strings.TrimLeft(line, "`"))]
-		switch {
-		case fence == "" && len(ticks) >= 3:
-			end()
-			fence = ticks
-		case fence == "":
-			part = append(part, plainText(line))
-		case line == fence:
-			end()
-			fence = ""
-		default:
-			part = append(part, line)
-		}
-	}
-	end()
-	return all
 }
 
 func (p *Pages) peopleSection(r request) section {
@@ -145,18 +131,22 @@ func (p *Pages) peopleSection(r request) section {
 		{Name: "user", Label: "Let in a person by their id", Hint: "telegram:123"},
 		{Name: "do", Label: "As", Value: "user", Options: []option{{"user", "a user"}, {"admin", "an administrator"}}},
 	}}
-	return section{Title: "People", Forms: []form{add}, Table: t}
+	return section{ID: peopleView, Title: "People", Forms: []form{add}, Table: t}
 }
 
-func (p *Pages) settingsSection() section {
+func (p *Pages) settingsSection(ctx context.Context) (section, error) {
 	t := &table{Caption: "Allowed by the settings", Columns: columns("Entry", "May"), Empty: "No one."}
-	for _, entry := range p.People.Settings().Admins {
-		t.Rows = append(t.Rows, []cell{text(entry), text("administrate")})
+	given := p.People.Settings()
+	entries := slices.Concat(given.Admins, given.Allow)
+	names, err := p.names(ctx, slices.DeleteFunc(slices.Clone(entries), func(entry string) bool { return strings.HasSuffix(entry, "*") })...)
+	for i, entry := range entries {
+		may := "administrate"
+		if i >= len(given.Admins) {
+			may = "talk to the bot"
+		}
+		t.Rows = append(t.Rows, []cell{text(labelled(names[entry], entry)), text(may)})
 	}
-	for _, entry := range p.People.Settings().Allow {
-		t.Rows = append(t.Rows, []cell{text(entry), text("talk to the bot")})
-	}
-	return section{Title: "By the settings", Table: t}
+	return section{Title: "By the settings", Table: t}, err
 }
 
 // personButtons returns the buttons beside a user.

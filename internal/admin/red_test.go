@@ -39,7 +39,7 @@ func everywhere(t *testing.T, text string) *harness {
 		finding := func(context.Context) []doctor.Finding {
 			return []doctor.Finding{{Check: text, Status: doctor.VerdictFail, Text: text}, {Check: text, Status: doctor.VerdictWarn, Text: text}}
 		}
-		cfg.Bot = admin.Bot{Version: text, QueueStats: func() queue.Stats { return queue.Stats{} }, Health: finding, Examine: finding}
+		cfg.Bot = admin.Bot{Version: text, QueueStats: func() queue.Stats { return queue.Stats{} }, ChatName: func(context.Context, chats.Chat) string { return text }, Health: finding, Examine: finding}
 		cfg.Tools = admin.ToolSource{Registry: func() *toolgroups.Registry { return registry }, Servers: func() []mcp.Status { return []mcp.Status{{Name: text, Problem: text}} }}
 		cfg.Visitor = func(*http.Request) (signin.Session, bool) {
 			return signin.Session{User: "telegram:1", Name: text, CSRF: "token"}, true

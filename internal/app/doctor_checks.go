@@ -191,13 +191,13 @@ func (d *checker) checkModel(ctx context.Context) *doctor.Finding {
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal) && refusal.Kind == agent.KindAuth:
-		return doctor.Fail("the server refuses the key: check OPENAI_API_KEY: %v%s", err, saidBy(err))
+		return doctor.FailError(fmt.Errorf("the server refuses the key: check OPENAI_API_KEY: %w", withSaid(err)))
 	case refusal != nil && isMissingPage(refusal.Status):
-		return doctor.Warn("the server answers and lists no models, so the rest shows in use: %v%s", err, saidBy(err))
+		return doctor.Warn("the server answers and lists no models, so the rest shows in use: %v", withSaid(err))
 	case refusal != nil && refusal.Status != 0:
-		return doctor.Fail("the server refuses requests, so no message would be answered: check OPENAI_BASE_URL, and model.headers (ONECLAW_MODEL_HEADERS) if it is a gateway: %v%s", err, saidBy(err))
+		return doctor.FailError(fmt.Errorf("the server refuses requests, so no message would be answered: check OPENAI_BASE_URL, and model.headers (ONECLAW_MODEL_HEADERS) if it is a gateway: %w", withSaid(err)))
 	default:
-		return doctor.Fail("the server cannot be reached: check OPENAI_BASE_URL: %v", err)
+		return doctor.FailError(fmt.Errorf("the server cannot be reached: check OPENAI_BASE_URL: %w", err))
 	}
 	if !slices.ContainsFunc(offered, func(info openai.ModelInfo) bool { return strings.TrimPrefix(info.ID, "models/") == m.Name }) {
 		return doctor.Warn("%s is none of the %d models of the server: check OPENAI_MODEL", m.Name, len(offered))
@@ -221,12 +221,12 @@ func isMissingPage(status int) bool {
 	return slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, status)
 }
 
-// saidBy returns what a server said when it refused to list its models.
-func saidBy(err error) string {
+// withSaid adds to an error what the server said when it refused to list its models.
+func withSaid(err error) error {
 	if list, ok := errors.AsType[*openai.NoListError](err); ok && list.Said != "" {
-		return fmt.Sprintf(" (it says: %s)", list.Said)
+		return fmt.Errorf("%w (it says: %s)", err, list.Said)
 	}
-	return ""
+	return err
 }
 
 func (d *checker) checkBrowser(context.Context) *doctor.Finding {

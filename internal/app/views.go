@@ -20,7 +20,7 @@ func (b *Bot) newAdminPages(cfg config.Config) (http.Handler, error) {
 	return admin.New(admin.Config{
 		Store: b.store, People: b.bridge.People(), Approvals: bridge.ApprovalsOf(b.bridge), Explain: b.bridge.Explain, Ledger: b.ledger, Allowance: cfg.Allowance(), Errors: cfg.Errors,
 		Bot: admin.Bot{
-			Version: cfg.Runtime.Version, QueueStats: b.bridge.QueueStats,
+			Version: cfg.Runtime.Version, QueueStats: b.bridge.QueueStats, ChatName: b.bridge.ChatName,
 			Health:  func(ctx context.Context) []doctor.Finding { return b.health(ctx, cfg) },
 			Examine: func(ctx context.Context) []doctor.Finding { return runChecks(ctx, cfg) },
 		},

@@ -40,7 +40,12 @@ type Finding struct {
 	Check  string  `json:"check"`
 	Status Verdict `json:"status"`
 	Text   string  `json:"text"`
+	// cause is the end of Text that says what went wrong rather than what to do.
+	cause string
 }
+
+// Advice returns the text without the error that caused the problem.
+func (f Finding) Advice() string { return strings.TrimSuffix(f.Text, ": "+f.cause) }
 
 // OK returns a finding without a problem.
 func OK(format string, args ...any) *Finding {
@@ -55,6 +60,15 @@ func Warn(format string, args ...any) *Finding {
 // Fail returns a finding about something that does not work.
 func Fail(format string, args ...any) *Finding {
 	return &Finding{Status: VerdictFail, Text: fmt.Sprintf(format, args...)}
+}
+
+// FailError returns a finding about an error whose text is advice, before the error that it wraps.
+func FailError(err error) *Finding {
+	f := Fail("%v", err)
+	if cause := errors.Unwrap(err); cause != nil {
+		f.cause = cause.Error()
+	}
+	return f
 }
 
 // Check is one check. Run returns nil if the check does not apply.
@@ -76,7 +90,8 @@ func Run(ctx context.Context, checks []Check, timeout time.Duration, redact func
 			if f == nil {
 				continue
 			}
-			f.Check, f.Text = c.Name, strings.ReplaceAll(strings.TrimSpace(redact(f.Text)), "\n", "; ")
+			line := func(text string) string { return strings.ReplaceAll(strings.TrimSpace(redact(text)), "\n", "; ") }
+			f.Check, f.Text, f.cause = c.Name, line(f.Text), line(f.cause)
 			if !yield(*f) {
 				return
 			}

@@ -107,11 +107,12 @@ func (p *page) send(address, kind, token string, data []byte) (int, []byte) {
 // shown is what the page knows of a pane.
 type shown struct {
 	Messages []struct {
-		ID      string
-		Bot     bool
-		Text    string
-		Files   []struct{ Name, Type string }
-		Buttons [][]struct{ Label, Data, Style string }
+		ID        string
+		Bot       bool
+		Text      string
+		Files     []struct{ Name, Type string }
+		Buttons   [][]struct{ Label, Data, Style string }
+		Reactions []string
 	}
 }
 
@@ -304,6 +305,49 @@ func (p *page) get(address string) (int, http.Header, []byte) {
 		p.t.Fatal(err)
 	}
 	return res.StatusCode, res.Header, body
+}
+
+func TestReactionsAreShown(t *testing.T) {
+	t.Parallel()
+	p := newPage(t)
+	env := <-p.env
+	var said struct {
+		Channel, TS string
+		ID          int64 `json:"message_id"`
+	}
+	tell := func(pane string) {
+		t.Helper()
+		status, text := p.call(p.address+"/say", map[string]string{"pane": pane, "text": "hello"})
+		if err := json.Unmarshal(text, &said); status != 200 || err != nil {
+			t.Fatalf("%d %s, %v", status, text, err)
+		}
+	}
+	tell("slack")
+	form := url.Values{"channel": {said.Channel}, "timestamp": {said.TS}, "name": {"eyes"}}
+	_, text := p.send(strings.TrimSuffix(env.Config.Slack.APIURL, "/")+"/reactions.add", "application/x-www-form-urlencoded", string(env.Config.Slack.BotToken), []byte(form.Encode()))
+	if !strings.Contains(string(text), `"ok":true`) {
+		t.Fatalf("%s", text)
+	}
+	tell("telegram")
+	v := p.until("the messages", func(v seen) bool { return len(v.Telegram.Messages) == 1 && len(v.Slack.Messages) == 1 })
+	bot := fmt.Sprintf("%s/bot%s/", env.Config.Telegram.APIURL, string(env.Config.Telegram.Token))
+	_, text = p.call(bot+"getUpdates", map[string]any{"timeout": 20})
+	var updates struct {
+		Result []struct {
+			Message struct{ Chat struct{ ID int64 } }
+		}
+	}
+	if err := json.Unmarshal(text, &updates); err != nil || len(updates.Result) != 1 {
+		t.Fatalf("%s, %v", text, err)
+	}
+	if status, text := p.call(bot+"setMessageReaction", map[string]any{
+		"chat_id": updates.Result[0].Message.Chat.ID, "message_id": v.Telegram.Messages[0].ID, "reaction": []map[string]string{{"type": "emoji", "emoji": "👀"}},
+	}); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	p.until("the reactions", func(v seen) bool {
+		return fmt.Sprint(v.Slack.Messages[0].Reactions, v.Telegram.Messages[0].Reactions) == "[eyes] [👀]"
+	})
 }
 
 func TestCellsThatArePastedInSlackAreATable(t *testing.T) {

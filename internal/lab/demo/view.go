@@ -47,6 +47,8 @@ type message struct {
 	Reply string `json:"reply,omitempty"`
 	// RequestTools is the number of tools in the model's request for it; 0 if there was none.
 	RequestTools int `json:"given,omitempty"`
+	// Reactions are those of the bot: emoji on Telegram, their names on Slack.
+	Reactions []string `json:"reactions,omitempty"`
 	// Tasks are the steps shown for it.
 	Tasks []task `json:"tasks,omitempty"`
 	// Buttons are in rows.
@@ -104,7 +106,7 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 		if m.Deleted {
 			continue
 		}
-		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: m.Text, Entities: m.Entities, Time: m.Date.UnixMilli()}
+		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: m.Text, Entities: m.Entities, Reactions: m.Reactions, Time: m.Date.UnixMilli()}
 		if m.File != nil {
 			shown.Files = []sentFile{newSentFile(cmp.Or(m.File.Name, m.File.Kind), m.File.MIME, m.File.Data)}
 		}
@@ -126,7 +128,7 @@ func (p *pane) fillSlack(s slack.State, channel string) {
 		if m.Deleted {
 			continue
 		}
-		shown := message{ID: m.TS, Thread: m.Thread, Bot: m.FromBot, Text: m.Shown, Time: m.Date.UnixMilli()}
+		shown := message{ID: m.TS, Thread: m.Thread, Bot: m.FromBot, Text: m.Shown, Reactions: m.Reactions, Time: m.Date.UnixMilli()}
 		if m.Ephemeral != "" {
 			shown.Text = "_Only you can see this._\n" + shown.Text
 		}

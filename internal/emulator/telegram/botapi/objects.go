@@ -231,8 +231,18 @@ type Quote struct {
 // FullChat is the result of getChat.
 type FullChat struct {
 	Chat
-	AccentColorID    int `json:"accent_color_id"`
-	MaxReactionCount int `json:"max_reaction_count"`
+	AccentColorID     int       `json:"accent_color_id"`
+	MaxReactionCount  int       `json:"max_reaction_count"`
+	AcceptedGiftTypes GiftTypes `json:"accepted_gift_types"`
+}
+
+// GiftTypes says which gifts a chat accepts.
+type GiftTypes struct {
+	Unlimited    bool `json:"unlimited_gifts"`
+	Limited      bool `json:"limited_gifts"`
+	Unique       bool `json:"unique_gifts"`
+	Premium      bool `json:"premium_subscription"`
+	FromChannels bool `json:"gifts_from_channels"`
 }
 
 // Bot is the result of getMe.

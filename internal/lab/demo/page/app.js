@@ -5,34 +5,45 @@ const platforms = [
   { key: "telegram", title: "Telegram", where: "Private chat with @oneclaw_bot" },
   { key: "slack", title: "Slack", where: "Lighthouse" },
 ];
+// What a person can try, by what it shows. An empty chat begins with two of each of the first four groups.
 const ideas = [
-  { text: "What is this document about?", pdf: true },
-  { text: "How many pages does the PDF have?" },
-  { text: "Remind me in 1 minute to stretch" },
-  { text: "Remember that my cat is called Minka" },
-  { text: "What is my cat called?" },
-  { text: "17*23" },
-  { text: "Run echo hello", commands: true },
-  { text: "Run sleep 5 && echo done", commands: true },
-  { text: "What does page 2 of the PDF say?" },
-  // Accounts are connected in a direct chat, and the Slack pane begins in a channel.
-  { text: "/connect google gmail calendar sheets", only: "telegram" },
-  { text: "Check my email", only: "telegram" },
-  { text: "Delete the spam ones", only: "telegram" },
-  { text: "What is in my calendar?", only: "telegram" },
-  { text: "Read the budget sheet", only: "telegram" },
-  { text: "Table of Telegram and Slack" },
-  { text: "Table of Telegram and Slack as a workbook" },
-  { text: "Read table.xlsx" },
-  { text: "Draw a cat" },
-  { text: "Make it blue" },
-  { text: "/voice on", only: "telegram" },
-  { text: "/tools", only: "telegram" },
-  { text: "/clear", only: "telegram" },
-  // Slack keeps what begins with a slash for itself.
-  { text: "!voice on", only: "slack" },
-  { text: "!tools", only: "slack" },
-  { text: "!clear", only: "slack" },
+  { title: "It reads and calculates", all: [
+    { text: "What is this document about?", pdf: true },
+    { text: "17*23" },
+    { text: "How many pages does the PDF have?" },
+    { text: "What does page 2 of the PDF say?" },
+  ] },
+  { title: "It remembers and reminds", all: [
+    { text: "Remember that my cat is called Minka" },
+    { text: "Remind me in 1 minute to stretch" },
+    { text: "What is my cat called?" },
+  ] },
+  { title: "It makes pictures and files", all: [
+    { text: "Draw a cat" },
+    { text: "Table of Telegram and Slack as a workbook" },
+    { text: "Make it blue" },
+    { text: "Table of Telegram and Slack" },
+    { text: "Read table.xlsx" },
+  ] },
+  { title: "It acts, and asks first", all: [
+    { text: "Run echo hello", commands: true },
+    // Accounts are connected in a direct chat, and the Slack pane begins in a channel.
+    { text: "/connect google gmail calendar sheets", only: "telegram" },
+    { text: "Check my email", only: "telegram" },
+    { text: "Delete the spam ones", only: "telegram" },
+    { text: "What is in my calendar?", only: "telegram" },
+    { text: "Read the budget sheet", only: "telegram" },
+    { text: "Run sleep 5 && echo done", commands: true },
+  ] },
+  { title: "Commands", all: [
+    { text: "/voice on", only: "telegram" },
+    { text: "/tools", only: "telegram" },
+    { text: "/clear", only: "telegram" },
+    // Slack keeps what begins with a slash for itself.
+    { text: "!voice on", only: "slack" },
+    { text: "!tools", only: "slack" },
+    { text: "!clear", only: "slack" },
+  ] },
 ];
 
 const el = (name, props = {}, ...children) => {
@@ -103,7 +114,7 @@ function inline(text) {
 }
 
 function reference(target, label) {
-  if (target.startsWith("@")) return el("b", {}, "@OneClaw");
+  if (target.startsWith("@")) return el("b", { className: "mention" }, "@OneClaw");
   const a = link(unescape(target));
   a.append(unescape(label || target));
   return a;
@@ -121,8 +132,9 @@ function mrkdwn(text) {
   return out;
 }
 
-// What decides whether a message has to be drawn anew.
-const state = (m, given) => m.text + JSON.stringify([m.buttons ?? [], m.tasks ?? [], given ?? null]);
+// Slack names its reactions; this is the one that the bot gives.
+const emoji = { eyes: "👀" };
+const plural = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 const names = (m) => (m.files ?? []).map((f) => f.name).join(", ");
 const brief = (m) => (m.text || names(m)).replace(/<@[^>]*>\s*/g, "").split("\n")[0].slice(0, 60);
 
@@ -149,6 +161,8 @@ function shownToModel(m) {
   return item;
 }
 
+const bars = "Each bar is one call of the model: grey is what sending all tools would cost, orange what was sent.";
+
 class Pane {
   constructor(platform) {
     this.platform = platform;
@@ -160,9 +174,12 @@ class Pane {
     this.reply = null; // the message that the next one answers
     const root = document.getElementById("pane").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
-    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "threads", "tabs", "home", "halt", "offered", "more", "hands"]
+    this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "back", "tabs", "home", "halt", "offered", "more", "hands"]
       .map((name) => [name, find("." + name)]));
     this.parts.caption = find("figcaption");
+    this.parts.grid = find(".ideas .grid");
+    this.parts.hint = find(".hint");
+    this.root = root;
     this.input = find("textarea");
     find("h2").textContent = platform.title;
     find("h2").id = platform.key + "-title";
@@ -176,7 +193,7 @@ class Pane {
   }
 
   listen() {
-    const { compose, attach, threads, send, more } = this.parts;
+    const { compose, attach, back, send, more, ideas } = this.parts;
     compose.addEventListener("submit", (e) => { e.preventDefault(); this.say(this.input.value); });
     this.input.addEventListener("keydown", (e) => {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); compose.requestSubmit(); }
@@ -184,9 +201,13 @@ class Pane {
     send.addEventListener("click", () => compose.requestSubmit());
     // The box grows with what is written.
     this.input.addEventListener("input", () => this.grow());
-    more.addEventListener("click", (e) => { if (e.target.closest("button")) more.open = false; });
-    more.addEventListener("keydown", (e) => { if (e.key === "Escape") { more.open = false; more.firstElementChild.focus(); } });
-    more.addEventListener("focusout", (e) => { if (!more.contains(e.relatedTarget)) more.open = false; });
+    for (const menu of [more, ideas]) {
+      const close = () => { if (menu === more || !this.blank) menu.open = false; };
+      menu.addEventListener("click", (e) => { if (e.target.closest("button")) close(); });
+      menu.addEventListener("keydown", (e) => { if (e.key === "Escape") { close(); menu.firstElementChild.focus(); } });
+      menu.addEventListener("focusout", (e) => { if (!menu.contains(e.relatedTarget)) close(); });
+    }
+    ideas.querySelector(".rest").addEventListener("click", () => ideas.classList.add("all"));
     attach.addEventListener("click", () => this.say(this.input.value || "What is this document about?", true));
     const { pick, record, files, staged } = this.parts;
     pick.addEventListener("click", () => files.click());
@@ -208,8 +229,7 @@ class Pane {
     window.addEventListener("resize", () => { this.parts.log.scrollTop = this.parts.log.scrollHeight; });
     for (const tab of this.parts.tabs.children) tab.addEventListener("click", () => this.turnTo(tab.value));
     this.parts.tabs.hidden = this.platform.key !== "slack";
-    threads.setAttribute("aria-label", "Thread");
-    threads.addEventListener("change", () => { this.thread = threads.value; this.shown = ""; this.render(this.state); });
+    back.addEventListener("click", () => this.openThread(""));
   }
 
   grow() {
@@ -221,11 +241,19 @@ class Pane {
   suggest(commands) {
     if (this.suggested === commands) return;
     this.suggested = commands;
-    this.parts.ideas.replaceChildren(...ideas.filter((i) => (!i.only || i.only === this.platform.key) && (!i.commands || commands)).map((idea) => {
-      const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
-      button.addEventListener("click", () => this.say(idea.text, idea.pdf));
-      return button;
-    }));
+    const fits = (i) => (!i.only || i.only === this.platform.key) && (!i.commands || commands);
+    this.parts.grid.replaceChildren(...ideas.map((group) => [group.title, group.all.filter(fits)]).filter(([, all]) => all.length).map(([title, all]) =>
+      el("div", {}, el("h3", {}, title), ...all.map((idea) => {
+        const button = el("button", { type: "button" }, idea.pdf ? "Send the PDF: " + idea.text : idea.text);
+        button.addEventListener("click", () => this.say(idea.text, idea.pdf));
+        return button;
+      }))));
+  }
+
+  openThread(id) {
+    this.thread = id;
+    this.shown = "";
+    this.render(this.state);
   }
 
   // Slack's tabs: the channel, the chat with the app, and what the app tells about itself.
@@ -233,7 +261,7 @@ class Pane {
     this.open[this.place] = this.thread;
     this.place = place;
     this.thread = this.open[place] ?? "";
-    this.shown = this.threadKey = "";
+    this.shown = "";
     if (place) this.tell("open", {});
     this.render(this.state);
   }
@@ -249,7 +277,9 @@ class Pane {
 
   // What Slack shows of the app besides messages.
   renderSurface(surface) {
-    const { tabs, home, halt, offered, log, compose, ideas, hands } = this.parts;
+    const { tabs, home, halt, offered, log, compose, ideas, hands, back } = this.parts;
+    if (this.platform.key === "slack") this.input.placeholder = this.thread ? "Reply…" : this.place ? "Message OneClaw" : "Message #general";
+    back.hidden = !this.thread;
     for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.value === this.place));
     const away = this.place === "home";
     for (const part of [log, compose, ideas, hands]) part.hidden = away;
@@ -322,12 +352,14 @@ class Pane {
   async say(text, pdf = false) {
     if (!text.trim() && !pdf && !this.files.length) return;
     this.parts.send.disabled = true;
+    // The box is empty at once, for what is typed meanwhile. A suggestion leaves a draft alone.
+    const typed = this.input.value === text ? text : "";
+    if (typed) this.input.value = "";
+    this.grow();
     try {
       const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: this.reply?.id, files: this.files });
       const sent = await response.json();
       if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
-      this.input.value = "";
-      this.grow();
       this.files = [];
       this.reply = null;
       this.stage();
@@ -335,6 +367,8 @@ class Pane {
       this.render(this.state);
     } catch (err) {
       this.parts.problem.textContent = "Not sent: " + err.message;
+      this.input.value ||= typed;
+      this.grow();
     } finally {
       this.parts.send.disabled = false;
     }
@@ -345,25 +379,19 @@ class Pane {
     this.state = state;
     this.renderSurface(state.surface);
     const here = state.messages.filter((m) => (m.place ?? "") === this.place);
-    this.renderThreads(here, state.surface?.titles ?? {});
-    const messages = here.filter((m) => this.platform.key !== "slack" || (m.thread || m.id) === this.thread);
-    this.renderLog(messages);
+    // A channel shows how its threads begin.
+    const list = this.platform.key === "slack" && !this.thread;
+    const messages = this.platform.key === "telegram" ? here : here.filter((m) => (list ? !m.thread || m.thread === m.id : (m.thread || m.id) === this.thread));
+    const given = list ? new Map() : this.given(messages);
+    const answered = state.busy ? messages.length : messages.findLastIndex((m) => m.bot);
+    this.renderLog(messages.map((m, i) => ({
+      ...m, given: given.get(m.id), seen: !m.bot && i < answered,
+      replies: list ? here.filter((other) => other.thread === m.id && other.id !== m.id).length : 0,
+      title: state.surface?.titles[m.id],
+    })));
     const busy = state.busy && !(messages.length && messages.at(-1).bot) ? "OneClaw is working…" : "";
     if (this.parts.busy.textContent !== busy) this.parts.busy.textContent = busy;
     this.renderCost(state.ledgers[this.thread]);
-  }
-
-  renderThreads(messages, titles) {
-    if (this.platform.key !== "slack") return;
-    const roots = messages.filter((m) => !m.thread || m.thread === m.id).filter((m) => !m.bot);
-    const key = this.place + JSON.stringify(roots.map((m) => [m.id, titles[m.id]])) + this.thread;
-    if (key === this.threadKey) return;
-    this.threadKey = key;
-    const { threads } = this.parts;
-    threads.hidden = roots.length === 0;
-    threads.replaceChildren(el("option", { value: "" }, "+ New thread"), ...roots.map((m) =>
-      el("option", { value: m.id }, titles[m.id] || unescape(m.text.replace(/<@[^>]*>\s*/g, "")).slice(0, 40) || names(m))));
-    threads.value = this.thread;
   }
 
   renderLog(messages) {
@@ -373,21 +401,27 @@ class Pane {
     const { log } = this.parts;
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
     const known = new Map([...log.children].map((node) => [node.dataset.id, node]));
-    const given = this.given(messages);
     const nodes = messages.map((m) => {
       const node = known.get(m.id);
-      return node && node.dataset.text === state(m, given.get(m.id)) ? node : this.bubble(m, given.get(m.id));
+      return node && node.dataset.text === JSON.stringify(m) ? node : this.message(m);
     });
-    if (!nodes.length) {
-      const hint = this.platform.key === "slack"
-        ? (this.place ? "Each message here begins a conversation." : "Write here and the bot is mentioned; it answers in a thread.")
-        : "Say hello, send the sample PDF and ask about it, or take the tour (top right).";
-      nodes.push(el("p", { className: "empty" }, hint));
-    }
+    this.invite(!messages.length);
     // Only what is new is put in, so that a screen reader reads only that.
     for (const node of [...log.children]) if (!nodes.includes(node)) node.remove();
     nodes.forEach((node, i) => { if (log.children[i] !== node) log.insertBefore(node, log.children[i] ?? null); });
     if (atEnd || !messages.at(-1)?.bot) log.scrollTop = log.scrollHeight;
+  }
+
+  // An empty chat is filled with suggestions; otherwise they are a menu above the message box.
+  invite(blank) {
+    const { ideas, hint } = this.parts;
+    hint.textContent = this.platform.key === "telegram" ? "Write anything, or try one of these."
+      : this.place ? "Each message here begins a conversation. Write anything, or try one of these."
+        : "Write here and the bot is mentioned; it answers in a thread. Or try one of these.";
+    if (this.blank === blank) return;
+    this.blank = ideas.open = blank;
+    ideas.classList.remove("all");
+    this.root.classList.toggle("blank", blank);
   }
 
   // What the model was given for a question stands under the last answer to it.
@@ -402,24 +436,47 @@ class Pane {
     return under;
   }
 
-  bubble(m, given) {
-    const time = new Date(m.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-    const node = el("div", { className: m.bot ? "msg" : "msg mine" },
-      el("span", { className: "who" }, `${m.bot ? "OneClaw" : "You"} · ${time}`));
+  // A message looks as in its app: a bubble with its time and ticks, or a row with a face and a name.
+  message(m) {
+    const slack = this.platform.key === "slack";
+    const time = el("span", { className: "time" }, new Date(m.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }));
+    const body = el("div", { className: "body" });
+    const node = el("div", { className: m.bot ? "msg" : "msg mine" });
     node.dataset.id = m.id;
-    node.dataset.text = state(m, given);
+    node.dataset.text = JSON.stringify(m);
+    if (slack) {
+      const who = el("p", { className: "who" }, el("b", {}, m.bot ? "OneClaw" : "You"));
+      if (m.bot) who.append(el("i", {}, "APP"));
+      who.append(time);
+      node.append(m.bot ? el("img", { className: "face", src: "icon.svg", alt: "" }) : el("span", { className: "face", ariaHidden: "true" }, "Y"), who);
+    } else {
+      body.append(el("span", { className: "hidden" }, m.bot ? "OneClaw: " : "You: "));
+      if (!m.bot) time.append(el("span", { className: "ticks", title: m.seen ? "Read" : "Sent", role: "img", ariaLabel: m.seen ? "Read" : "Sent" }, m.seen ? "✓✓" : "✓"));
+    }
     const answered = m.reply && this.state.messages.find((other) => other.id === m.reply);
-    if (answered) node.append(el("span", { className: "re" }, "↩ " + brief(answered)));
-    (m.files ?? []).forEach((f, n) => node.append(...this.attachment(m, f, n)));
-    if (m.tasks?.length) node.append(el("ul", { className: "tasks" }, ...m.tasks.map((t) => el("li", { className: t.done ? "done" : "" }, t.title))));
-    node.append(this.platform.key === "slack" ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
+    if (answered) body.append(el("span", { className: "re" }, "↩ " + brief(answered)));
+    (m.files ?? []).forEach((f, n) => body.append(...this.attachment(m, f, n)));
+    if (m.tasks?.length) body.append(el("ul", { className: "tasks" }, ...m.tasks.map((t) => el("li", { className: t.done ? "done" : "" }, t.title))));
+    body.append(slack ? mrkdwn(m.text) : entities(m.text, m.entities ?? []));
+    if (!slack) body.append(time);
+    node.append(body);
+    if (m.reactions?.length) node.append(el("p", { className: "reactions" }, ...m.reactions.map((name) => el("span", {}, emoji[name] ?? name))));
     if (m.buttons?.length) node.append(this.buttons(m));
-    const reply = el("button", { type: "button", className: "reply" }, this.platform.key === "slack" ? "Quote" : "Reply");
-    reply.setAttribute("aria-label", `${reply.textContent}: ${brief(m)}`);
+    if (slack && !this.thread) node.append(this.threadOf(m));
+    const reply = el("button", { type: "button", className: "reply", title: slack ? "Quote" : "Reply" }, slack ? "Quote" : "↩");
+    reply.setAttribute("aria-label", `${reply.title}: ${brief(m)}`);
     reply.addEventListener("click", () => { this.reply = m; this.stage(); });
     node.append(reply);
-    if (given) node.append(this.fold(given));
+    if (m.given) node.append(this.fold(m.given));
     return node;
+  }
+
+  // A thread is opened at the message that it begins with.
+  threadOf(m) {
+    const label = m.replies ? plural(m.replies, "reply", "replies") : "Open the thread";
+    const open = el("button", { type: "button", className: "thread" }, m.title && m.title !== m.text ? `${m.title} · ${label}` : label);
+    open.addEventListener("click", () => this.openThread(m.id));
+    return open;
   }
 
   // Every file can be saved; pictures are shown, and recordings played.
@@ -494,15 +551,15 @@ class Pane {
     chart.scrollLeft = chart.scrollWidth;
     if (!calls.length) {
       chart.setAttribute("aria-label", "No calls of the model yet");
-      caption.textContent = "Each model call becomes a bar: the tools it was sent, in front of what all tools would cost.";
+      caption.textContent = bars;
       return;
     }
     const now = calls.at(-1);
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
     chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
     const number = (n) => n.toLocaleString("en");
-    caption.replaceChildren("Last call: ", el("b", {}, `${now.tools} tools, ≈ ${number(now.tokens)} tokens`),
-      `, not ${number(now.all)} (${now.routing}). So far `, el("b", {}, `${saved} % saved`), ` of ${number(ledger.all)} schema tokens.`);
+    caption.replaceChildren(bars + " Last: ", el("b", {}, `${plural(now.tools, "tool", "tools")}, ≈ ${number(now.tokens)} of ${number(now.all)} tokens`),
+      ". Saved so far: ", el("b", {}, `${saved} %`), ".");
   }
 }
 
