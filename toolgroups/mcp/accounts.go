@@ -81,7 +81,14 @@ func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroup
 	case c.cfg.accounts == nil:
 		return fmt.Sprintf("Accounts at %s cannot be connected here.", s.name), nil
 	}
-	text, done, err := c.cfg.accounts.Connect(ctx, s.oauthServer(), req)
+	target := s.oauthServer()
+	target.Others = c.cfg.Accounts.KnownAddresses
+	for _, other := range c.currentServers() {
+		if other != s {
+			target.Others = append(slices.Clip(target.Others), other.cfg.URL, other.cfg.Issuer)
+		}
+	}
+	text, done, err := c.cfg.accounts.Connect(ctx, target, req)
 	if err != nil || !done {
 		return text, err
 	}
