@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/unicode/bidi"
 )
 
 const (
@@ -205,4 +206,41 @@ func scriptOf(r rune) script {
 		}
 	}
 	return noScript
+}
+
+// leftToRight keeps lines of syntax in their order: letters that are written from right to left would turn what stands
+// around them around, so that a command looks like a comment. A mark (U+200E) at the beginning and behind each word of
+// such letters ends that.
+func leftToRight(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if !strings.ContainsAny(line, syntaxMarks) || !asciiLetter.MatchString(line) || !strings.ContainsFunc(line, isRightToLeft) {
+			continue
+		}
+		var out strings.Builder
+		blank := prefixLength(line, isBlank)
+		out.WriteString(line[:blank] + leftMark)
+		for line = line[blank:]; line != ""; {
+			n := prefixLength(line, func(r rune) bool { return isRightToLeft(r) || unicode.IsMark(r) })
+			if n > 0 {
+				out.WriteString(line[:n] + leftMark)
+			}
+			other := prefixLength(line[n:], func(r rune) bool { return !isRightToLeft(r) })
+			out.WriteString(line[n : n+other])
+			line = line[n+other:]
+		}
+		lines[i] = out.String()
+	}
+	return strings.Join(lines, "")
+}
+
+// syntaxMarks are those of commands and programs that a sentence seldom has; leftMark counts as a letter that is
+// written from left to right, and is not shown.
+const syntaxMarks, leftMark = ";|&<>{}$`\\#=", "\u200e"
+
+var asciiLetter = regexp.MustCompile(`[A-Za-z]`)
+
+func isRightToLeft(r rune) bool {
+	properties, _ := bidi.LookupString(string(r))
+	return properties.Class() == bidi.R || properties.Class() == bidi.AL
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/bidi"
 
 	"oneclaw/internal/wording"
 )
@@ -89,6 +90,61 @@ func TestBlanksAtTheEndOfALineAreNamed(t *testing.T) {
 		"if x:\n\tpass\n":                 "if x:\n\tpass\n",
 	} {
 		if shown := wording.Fence(text); shown != "```\n"+want+"\n```" {
+			t.Errorf("%q is shown as %q", text, shown)
+		}
+	}
+}
+
+// visual is a line from left to right as the Unicode Bidirectional Algorithm shows it, where the first strong character
+// decides the direction of the paragraph, as in the clients of chats.
+func visual(t *testing.T, line string) string {
+	t.Helper()
+	var p bidi.Paragraph
+	if _, err := p.SetString(line); err != nil {
+		t.Fatal(err)
+	}
+	order, err := p.Order()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := ""
+	for i := range order.NumRuns() { // in logical order
+		run := order.Run(i)
+		text := run.String()
+		if run.Direction() == bidi.RightToLeft {
+			text = bidi.ReverseString(text)
+		}
+		if p.IsLeftToRight() {
+			out += text
+		} else {
+			out = text + out
+		}
+	}
+	return out
+}
+
+// Letters that are written from right to left do not change the order of a command: seen from left to right, all but
+// the words of such letters is in its order.
+func TestLettersFromRightToLeftKeepTheOrderOfACommand(t *testing.T) {
+	for _, command := range []string{
+		"\u05d0=1; rm -rf notes; : '\u05d0' # ; ls notes", "  \u0634\u064e=1; rm -rf notes; : \u0634\u064e\u0634 # ; ls notes", "mv \u05d0 1 \u05d1 2; ls", "\u05d0 | \u05d1 & sh 1 > \u05d2",
+	} {
+		shown := strings.Split(wording.Fence(command), "\n")[1]
+		letters := func(r rune) rune {
+			if r >= 0x300 {
+				return -1
+			}
+			return r
+		}
+		if seen := strings.Map(letters, visual(t, shown)); seen != strings.Map(letters, command) {
+			t.Errorf("%q is seen as %q", command, seen)
+		}
+		if strings.ReplaceAll(shown, "\u200e", "") != command {
+			t.Errorf("%q is shown as %q", command, shown)
+		}
+	}
+	for _, text := range []string{"שלום Ada, (מה) שלומך? https://example.com/a", "مرحبا، Ada!", "שלום; להתראות"} {
+		if shown := wording.Fence(text); shown != "```\n"+text+"\n```" {
 			t.Errorf("%q is shown as %q", text, shown)
 		}
 	}
