@@ -33,7 +33,7 @@ const (
 var hostPattern = regexp.MustCompile(`(?i)(?:https?:[/\\]*|:(?:\\?/){2})[^/?#\\"'<>\x60，；：！？（）「」【】《》、]+` +
 	`|@[^/?#\\"'<>\x60]*[.。．｡][\pL\pN-]+` +
 	`|(?:^|["'<>\x60(){}\[\]=,;:])(?://)?[^/?#\\"'<>\x60(){}\[\]=,;]*[.。．｡](?:[a-z]+(?::[0-9]+)?\?|[\pL\pN-]+(?::[0-9]+)?/)` +
-	`|[^\x00-,/:-@\[-^\x60{-\x7f；，：！？（）「」【】《》、“”„‘’‚«»‹›…]+[.。．｡][\pL\pN\pM-]+`)
+	`|[^\x00-,/:-@\[-^\x60{-\x7f；，：！？（）「」【】《》、“”„‘’‚«»‹›…⟨⟩]+[.。．｡][\pL\pN\pM-]+`)
 
 // revealHidden makes characters visible that a reader would not see or would misread: control and
 // bidirectional characters, zero-width characters, what a platform deletes, letters of another script in a word, all

@@ -54,6 +54,13 @@ func TestAHostThatStandsAloneIsSpelledOut(t *testing.T) {
 	}
 }
 
+// A host that is spelled out is shown once so.
+func TestASpelledHostIsNotSpelledAgain(t *testing.T) {
+	if shown, want := wording.InlineCode(wording.RevealHost("p\u0251y.example.com")), "`p⟨U+0251⟩y.example.com`"; shown != want {
+		t.Errorf("shown %q, want %q", shown, want)
+	}
+}
+
 // What is no host stays in its language.
 func TestOrdinaryTextStaysInItsLanguage(t *testing.T) {
 	for _, text := range []string{
