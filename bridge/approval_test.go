@@ -833,6 +833,7 @@ func TestACardShowsTextsWithEscapesAsTheyAreRead(t *testing.T) {
 		"the name of a field": {`{"command":"{\"\\u0074o\":\"ada\"}"}`, []string{"In `command` `to` it says:\n\n```\n\"ada\"\n```"}, ""},
 		"an odd name":         {`{"command":"x","a b":"e\nve"}`, []string{"In `a b` it says:\n\n```\ne\nve\n```"}, ""},
 		"what cannot be seen": {`{"command":"[\"\\u200b\"]"}`, []string{"In `command` `1` it says:\n\n```\n⟨U+200B⟩\n```"}, ""},
+		"a long name":         {`{"command":"x","body":{"\n` + strings.Repeat("[", 4100) + `":"<br>e\nve"}}`, []string{"In `body` it says:\n\n```\n\n[[[", "In `body` `" + strings.Repeat("[", 58) + "…` it says:\n\n```\n<br>e\nve\n```"}, ""},
 		"without escapes":     {`{"command":"a\nb","body":["a",{"b":"c"}]}`, nil, "it says"},
 		"nested too deeply":   {`{"command":"x","body":` + strings.Repeat("[", 60) + `"\u0065ve"` + strings.Repeat("]", 60) + `}`, []string{"done"}, "it says"}, // it is refused
 	} {

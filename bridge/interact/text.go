@@ -234,8 +234,8 @@ func formatArguments(raw json.RawMessage) (string, bool) {
 	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
 }
 
-// maxNested bounds how deep texts within arguments are looked for.
-const maxNested = 50
+// maxNested bounds how deep texts within arguments are looked for, and maxKey what is shown of each name on the way.
+const maxNested, maxKey = 50, 60
 
 // escapedTexts returns the texts within a value that are written with escapes, with the way to them in Markdown: whoever
 // gets the value reads them, and a person reads no \u0065. JSON that is a text of the value is looked into as well. It
@@ -272,7 +272,11 @@ func escapedTexts(path string, value []byte, depth int) (texts []argumentField, 
 		if err = errors.Join(err, decoder.Decode(&inner)); err != nil {
 			break
 		}
-		to := strings.TrimSpace(path + " " + wording.InlineCode(key))
+		name := wording.Clip(key, maxKey)
+		to := strings.TrimSpace(path + " " + wording.InlineCode(name))
+		if escaped && name != key {
+			texts = append(texts, argumentField{path, key})
+		}
 		if escaped {
 			texts = append(texts, argumentField{to, string(inner)})
 		}

@@ -98,6 +98,23 @@ func TestExecWaitsForItsApprovalAcrossAKill(t *testing.T) {
 	}
 }
 
+// Neither what a platform deletes nor a blank that no screen shows makes another command of the one on the card.
+func TestACardShowsNoOtherCommandThanTheOneThatRuns(t *testing.T) {
+	t.Parallel()
+	command := "[ prod\u0333 = prod ] || echo 'dry run of intra\u030anet.example:' \\ \nsh -c 'echo once >>count.txt'"
+	onBothPlatforms(t, false, doing("exec", func(openai.Request) map[string]any { return map[string]any{"command": command} }), func(s *botChat) {
+		s.start()
+		s.say(0, "do it")
+		card := s.card("May I run")
+		wantIn(t, card.text, "[ prod⟨U+0333⟩ = prod ]", "intra⟨U+030A⟩net.example", `\⟨1 space⟩`)
+		s.press(0, card, card.buttons["Allow once"], false)()
+		s.one("Then: ")
+		if n := s.w.runs(); n != 1 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
 // A command that is dressed up as a secret stands on the card as it is, before the
 // decision and after it. A secret that the bot knows does not.
 //

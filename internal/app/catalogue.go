@@ -244,16 +244,16 @@ func (c *catalogue) addServers(cfg config.Config, store storage.KV, private []ne
 	if err != nil {
 		return err
 	}
-	servers := cfg.MCP
-	servers.Resolver, servers.Now, servers.AllowPrivate = cfg.Runtime.Resolver, cfg.Runtime.Now, private
-	servers.TakenNames, servers.OnChange, servers.Logger = c.reservedNames(), c.handleChange, c.log
-	servers.Accounts = mcp.AccountsConfig{KV: store, SecretKey: key, PublicURL: cfg.PublicURL, LocalURL: cfg.LocalURL()}
-	if c.mcp, err = mcp.New(servers); err != nil {
-		return fmt.Errorf("mcp: %w", err)
-	}
 	catalogue, err := connections.ReadCatalogue(cfg.MCP.Catalogue)
 	if err != nil {
 		return err
+	}
+	servers := cfg.MCP
+	servers.Resolver, servers.Now, servers.AllowPrivate = cfg.Runtime.Resolver, cfg.Runtime.Now, private
+	servers.TakenNames, servers.OnChange, servers.Logger = c.reservedNames(), c.handleChange, c.log
+	servers.Accounts = mcp.AccountsConfig{KV: store, SecretKey: key, PublicURL: cfg.PublicURL, LocalURL: cfg.LocalURL(), KnownAddresses: catalogue.Addresses()}
+	if c.mcp, err = mcp.New(servers); err != nil {
+		return fmt.Errorf("mcp: %w", err)
 	}
 	c.connections = connections.New(connections.Config{Catalogue: catalogue, Google: c.google, Servers: c.mcp, Store: store, NotifyAdmins: tell, Now: cfg.Runtime.Now, Logger: c.log})
 	return c.connections.Load(context.Background())

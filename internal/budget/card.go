@@ -15,6 +15,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -134,8 +135,8 @@ func (d *CardHandler) Pressed(ctx context.Context, press interact.Press) (intera
 	return interact.Result{Toast: "Raised.", Text: told + " I have told them.", Close: true}, nil
 }
 
-// maxAsked bounds the number of administrators who are asked.
-const maxAsked = 10
+// maxAsked bounds the number of administrators who are asked, and maxName the name of who asks.
+const maxAsked, maxName = 10, 60
 
 // askAdministrators asks administrators in their direct chats.
 func (d *CardHandler) askAdministrators(ctx context.Context, press interact.Press, p budgetRequest) (interact.Result, error) {
@@ -146,7 +147,10 @@ func (d *CardHandler) askAdministrators(ctx context.Context, press interact.Pres
 	if p.Refusal.Account.Kind != KindUser {
 		p.User = press.User
 	}
-	who := plainName(press.UserName) + "`" + press.User + "`"
+	who := "`" + press.User + "`"
+	if wording.HasVisible(press.UserName) {
+		who = wording.EscapeMarkdown(wording.Quote(press.UserName, maxName)) + " " + who
+	}
 	if p.User != press.User {
 		who = "Somebody else" // a card is deleted with one user, so it names no second
 	}
@@ -220,18 +224,4 @@ func (d *CardHandler) adminChats(ctx context.Context) ([]chats.Chat, error) {
 		}
 	}
 	return places[:min(len(places), maxAsked)], nil
-}
-
-// plainName returns a name without Markdown, followed by a space, to stand before an id.
-func plainName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if strings.ContainsRune("\\`*_[]<>~|&!#", r) || r < ' ' {
-			return -1
-		}
-		return r
-	}, name)
-	if strings.TrimSpace(name) == "" {
-		return ""
-	}
-	return name + " "
 }

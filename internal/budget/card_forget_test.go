@@ -44,9 +44,9 @@ func TestACardAboutABudgetQuotesOneUser(t *testing.T) {
 		asks, quote string // who asks an administrator, and whom that card quotes
 		text        string
 	}{
-		"their own, they ask":     {budget.Limits{User: budget.Limit{Tokens: 1000}}, "telegram:1", "telegram:1", "Ann `telegram:1` asks for more budget in `telegram:-5`.\n\nUsed by them: "},
+		"their own, they ask":     {budget.Limits{User: budget.Limit{Tokens: 1000}}, "telegram:1", "telegram:1", "“Ann” `telegram:1` asks for more budget in `telegram:-5`.\n\nUsed by them: "},
 		"their own, another asks": {budget.Limits{User: budget.Limit{Tokens: 1000}}, "telegram:2", "telegram:1", "Somebody else asks for more budget in `telegram:-5`.\n\nUsed by telegram:1: "},
-		"that of all":             {budget.Limits{Total: budget.Limit{Tokens: 1000}}, "telegram:2", "telegram:2", "Ann `telegram:2` asks for more budget in `telegram:-5`.\n\nUsed by everybody together: "},
+		"that of all":             {budget.Limits{Total: budget.Limit{Tokens: 1000}}, "telegram:2", "telegram:2", "“Ann” `telegram:2` asks for more budget in `telegram:-5`.\n\nUsed by everybody together: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, c.limits)

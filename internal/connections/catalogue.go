@@ -60,6 +60,14 @@ type Entry struct {
 	Source string
 }
 
+// Addresses returns the addresses of the servers and of their sign-ins.
+func (c Catalogue) Addresses() (all []string) {
+	for _, e := range c.Servers {
+		all = append(all, e.URL, e.Issuer)
+	}
+	return all
+}
+
 // ReadCatalogue reads the catalogue in a file. It returns the built-in one if path is empty, and an
 // empty one if path is [NoCatalogue].
 func ReadCatalogue(path string) (Catalogue, error) {

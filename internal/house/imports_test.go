@@ -36,7 +36,7 @@ var layers = []layer{
 	{"agent/provider", []string{"agent", "toolgroups", "internal/cache", "internal/retry", "internal/wording"}},
 	{"agent/openai", []string{"agent", "agent/provider", "toolgroups"}},
 	{"agent/anthropic", []string{"agent", "agent/provider", "toolgroups", "internal/cache"}},
-	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/retry", "bridge", "bridge/interact", "bridge/chats", "bridge/queue", "bridge/conversation"}},
+	{"internal/budget", []string{"agent", "toolgroups", "storage", "internal/retry", "internal/wording", "bridge", "bridge/interact", "bridge/chats", "bridge/queue", "bridge/conversation"}},
 	{"bridge/chats", []string{"internal/wording", "toolgroups"}},
 	{"bridge/audit", []string{"storage"}},
 	{"bridge/receipts", []string{"bridge/chats", "internal/retry", "storage"}},

@@ -22,13 +22,27 @@ const (
 	maxNesting    = 32
 )
 
-// isCostly reports whether text is too expensive to parse as Markdown.
+// isCostly reports whether text is too expensive to parse as Markdown. What is in a fence is not parsed, and makes
+// nothing expensive: cards show there what models write.
 func isCostly(s string) bool {
 	if len(s) > MaxInput {
 		return true
 	}
-	run := 0
+	run, fence, html := 0, "", false
 	for line := range strings.Lines(s) {
+		if fence != "" {
+			if closesFence(line, fence) {
+				fence = ""
+			}
+			continue
+		}
+		// Tags may begin a block that hides a fence from the parser.
+		html = html || strings.HasPrefix(strings.TrimLeft(line, " "), "<")
+		if fence = opensFence(line); fence != "" && !html {
+			run = 0
+			continue
+		}
+		fence = ""
 		containers, rest := countContainers(line)
 		rest = strings.TrimSpace(rest)
 		n := countDelimiters(rest)
@@ -45,6 +59,23 @@ func isCostly(s string) bool {
 		}
 	}
 	return false
+}
+
+// opensFence returns the marks of a fence that a line at the margin opens, so that it is in no list or quote.
+func opensFence(line string) string {
+	info := strings.TrimLeft(line, line[:1])
+	marks := line[:len(line)-len(info)]
+	if len(marks) < 3 || marks[0] != '`' && marks[0] != '~' || marks[0] == '`' && strings.Contains(info, "`") {
+		return ""
+	}
+	return marks
+}
+
+// closesFence reports whether a line closes a fence.
+func closesFence(line, fence string) bool {
+	marks := strings.TrimLeft(line, " ")
+	rest := strings.TrimLeft(marks, fence[:1])
+	return len(line)-len(marks) < 4 && len(marks)-len(rest) >= len(fence) && strings.TrimSpace(rest) == ""
 }
 
 // countContainers counts the quote and list markers that begin a line and returns the rest.

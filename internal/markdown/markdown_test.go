@@ -251,23 +251,26 @@ func TestCostlyInput(t *testing.T) {
 	t.Parallel()
 	const size = 40_000
 	sources := map[string]string{
-		"quotes":        strings.Repeat(">", 20_000) + "a",
-		"quotes apart":  strings.Repeat("> ", size/2) + "a",
-		"lists":         strings.Repeat("1. ", size/3) + "a",
-		"bullets":       strings.Repeat("- ", size/2) + "a",
-		"delimiters":    strings.Repeat("*x_", size/3),
-		"lines":         strings.Repeat("*x_\n", size/4),
-		"in a quote":    strings.Repeat("> *x_\n", size/6),
-		"heading":       "# " + strings.Repeat("*x_", size/3),
-		"setext":        strings.Repeat("*x_\n", size/4) + "===",
-		"quoted setext": strings.Repeat("> *x_\n", size/6) + "> ===",
-		"links":         strings.Repeat("[a](", size/4),
-		"brackets":      strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
-		"hidden":        "<pre>\n```\n</pre>\n\n" + strings.Repeat("*x_", size/3),
-		"table":         strings.Repeat("|a", 1000) + "\n" + strings.Repeat("|-", 1000) + "\n" + strings.Repeat("a\n", size/2),
-		"one cluster":   "e" + strings.Repeat("\u0301", size/2),
-		"long":          strings.Repeat("**a** ", 44_000),
-		"deep emphasis": strings.Repeat("**a ", 900) + strings.Repeat(" a**", 900),
+		"quotes":         strings.Repeat(">", 20_000) + "a",
+		"quotes apart":   strings.Repeat("> ", size/2) + "a",
+		"lists":          strings.Repeat("1. ", size/3) + "a",
+		"bullets":        strings.Repeat("- ", size/2) + "a",
+		"delimiters":     strings.Repeat("*x_", size/3),
+		"lines":          strings.Repeat("*x_\n", size/4),
+		"in a quote":     strings.Repeat("> *x_\n", size/6),
+		"heading":        "# " + strings.Repeat("*x_", size/3),
+		"setext":         strings.Repeat("*x_\n", size/4) + "===",
+		"quoted setext":  strings.Repeat("> *x_\n", size/6) + "> ===",
+		"links":          strings.Repeat("[a](", size/4),
+		"brackets":       strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
+		"hidden":         "<pre>\n```\n</pre>\n\n" + strings.Repeat("*x_", size/3),
+		"hidden later":   "a\n<!--\n```\n-->\n\n" + strings.Repeat(">", 20_000) + "a",
+		"behind a fence": "```\na\n   ````  \n" + strings.Repeat(">", 20_000) + "a",
+		"within a list":  "- a\n\n  ```\n\n" + strings.Repeat("*x_", size/3),
+		"table":          strings.Repeat("|a", 1000) + "\n" + strings.Repeat("|-", 1000) + "\n" + strings.Repeat("a\n", size/2),
+		"one cluster":    "e" + strings.Repeat("\u0301", size/2),
+		"long":           strings.Repeat("**a** ", 44_000),
+		"deep emphasis":  strings.Repeat("**a ", 900) + strings.Repeat(" a**", 900),
 	}
 	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
@@ -278,6 +281,25 @@ func TestCostlyInput(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Code stays code, whatever is in it, and what follows it is no part of it.
+func TestCodeOfManyMarksIsCode(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{
+		"a\n\n" + strings.Repeat(">", 65) + "\nb", "  a <br>\n\n" + strings.Repeat("*a", 4100), strings.Repeat("- ", 65) + "a", "a\n    ```\n``\n~~~\n" + strings.Repeat("[", 4100),
+	} {
+		for _, fence := range []string{"```", "~~~~", "`````"} {
+			source := "**Before:**\n\n" + fence + "\n" + code + "\n" + fence + "\n\n**Behind.**"
+			want := "<b>Before:</b>\n\n<pre>" + strings.ReplaceAll(strings.ReplaceAll(code, "<", "&lt;"), ">", "&gt;") + "</pre>\n\n<b>Behind.</b>"
+			if got := join(markdown.Parse(source).TelegramHTML(1 << 20)); got != want {
+				t.Errorf("%.60q is shown as %.200q", source, got)
+			}
+			if got := join(markdown.Parse(source).SlackMrkdwn(1 << 20)); !strings.HasPrefix(got, "*Before:*\n\n```\n") {
+				t.Errorf("%.60q is shown in Slack as %.200q", source, got)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"oneclaw/internal/wording"
 )
 
 // maxTelegramHref bounds an address that becomes a link.
@@ -31,12 +33,8 @@ const maxEntities = 96
 // spanOverhead is what an entity takes at most without its address.
 const maxEntityBytes, spanOverhead = 8192, 24
 
-// deletedByTelegram are the characters that Telegram deletes before it looks for names (TDLib,
-// clean_input_string).
-const deletedByTelegram = "\r\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u030a\u0333\u033f"
-
 // WithoutDeleted returns a text without the characters that Telegram deletes.
-func WithoutDeleted(text string) string { return without(text, deletedByTelegram) }
+func WithoutDeleted(text string) string { return without(text, wording.DeletedByTelegram) }
 
 // without returns s without the characters in deleted.
 func without(s, deleted string) string {
@@ -52,7 +50,7 @@ func without(s, deleted string) string {
 }
 
 func (telegram) traits() traits {
-	return traits{maxSpans: maxEntities, maxSpanBytes: maxEntityBytes, deleted: deletedByTelegram}
+	return traits{maxSpans: maxEntities, maxSpanBytes: maxEntityBytes, deleted: wording.DeletedByTelegram}
 }
 
 func (telegram) allowedParent(parent *span, s style) (*span, bool) {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/unicode/bidi"
 )
 
 const (
@@ -19,21 +20,25 @@ const (
 	tabWidth = 4
 	// A letter has at most maxMarks marks: a tower of them covers the lines around it.
 	maxMarks = 4
+	// DeletedByTelegram are the characters that Telegram deletes from every text, also in code, before it looks for
+	// names (TDLib, clean_input_string).
+	DeletedByTelegram = "\r\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u030a\u0333\u033f"
 	// lookalikes are letters that look like Latin ones in most typefaces.
 	lookalikes = "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԀԚԜӀονιαρυκΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
 )
 
 // hostPattern finds where the host of an address is written: behind its scheme, with as many slashes as browsers
-// take; behind an @; or ahead of a path, for servers that complete it. In a language without blanks it may take some
-// of the text around for a host, as a server could.
+// take; behind an @; ahead of a path, for servers that complete it; or alone, as ssh takes it. In a language without
+// blanks it may take some of the text around for a host, as a server could.
 var hostPattern = regexp.MustCompile(`(?i)(?:https?:[/\\]*|:(?:\\?/){2})[^/?#\\"'<>\x60，；：！？（）「」【】《》、]+` +
 	`|@[^/?#\\"'<>\x60]*[.。．｡][\pL\pN-]+` +
-	`|(?:^|["'<>\x60(){}\[\]=,;:])(?://)?[^/?#\\"'<>\x60(){}\[\]=,;]*[.。．｡](?:[a-z]+(?::[0-9]+)?\?|[\pL\pN-]+(?::[0-9]+)?/)`)
+	`|(?:^|["'<>\x60(){}\[\]=,;:])(?://)?[^/?#\\"'<>\x60(){}\[\]=,;]*[.。．｡](?:[a-z]+(?::[0-9]+)?\?|[\pL\pN-]+(?::[0-9]+)?/)` +
+	`|[^\x00-,/:-@\[-^\x60{-\x7f；，：！？（）「」【】《》、“”„‘’‚«»‹›…⟨⟩]+[.。．｡][\pL\pN\pM-]+`)
 
 // revealHidden makes characters visible that a reader would not see or would misread: control and
-// bidirectional characters, zero-width characters, letters of another script in a word, all but ASCII in the
-// host of an address, towers of marks, and long runs of blanks that push text out of sight. It keeps variation
-// selectors after symbols (❤️).
+// bidirectional characters, zero-width characters, what a platform deletes, letters of another script in a word, all
+// but ASCII in the host of an address, towers of marks, and long runs of blanks that push text out of sight. It keeps
+// variation selectors after symbols (❤️).
 func revealHidden(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -47,15 +52,27 @@ func revealHidden(text string) string {
 	return out.String()
 }
 
-// asciiDomain matches a host that ends in a domain of Latin letters.
-var asciiDomain = regexp.MustCompile(`(?i)[.。．｡](?:[a-z]{2,}|xn--[a-z0-9-]+)$`)
+var (
+	// asciiDomain matches a host that ends in a domain of Latin letters.
+	asciiDomain = regexp.MustCompile(`(?i)[.。．｡](?:[a-z]{2,}|xn--[a-z0-9-]+)$`)
+	// fileName matches what is more often the name of a file than a host.
+	fileName = regexp.MustCompile(`(?i)\.(?:md|py|sh|rs|pl|so|cc|ps|mk|ml|tf|zip|mov)$`)
+)
 
 // revealAddress spells the host out that [hostPattern] has found, unless it has no scheme and ends in nothing that is
-// a domain: then it is a sentence of a language without blanks.
+// a domain: then it is a sentence of a language without blanks. One that stands alone ends in a domain of the internet.
 func revealAddress(found string) string {
 	host, _, _ := strings.Cut(strings.TrimLeft(strings.TrimRight(found, "/?"), "\"'<>(){}[]=,;:"), ":")
-	_, known := publicsuffix.PublicSuffix(PlainDots(strings.ToLower(host)))
-	if known || asciiDomain.MatchString(host) || strings.Contains(found, "//") || strings.HasPrefix(strings.ToLower(found), "http") {
+	suffix, known := publicsuffix.PublicSuffix(PlainDots(strings.ToLower(host)))
+	switch {
+	case strings.Contains(found, "//") || strings.HasPrefix(strings.ToLower(found), "http"):
+		return RevealHost(found)
+	case strings.ContainsAny(found, "@/?"):
+		known = known || asciiDomain.MatchString(host)
+	default:
+		known = (known || strings.Contains(suffix, ".")) && !fileName.MatchString(host)
+	}
+	if known {
 		return RevealHost(found)
 	}
 	return found
@@ -100,19 +117,21 @@ func writeBlank(out *strings.Builder, run string) {
 		out.WriteString(run)
 		return
 	}
-	var counts []string
-	for _, c := range []struct {
-		n    int
-		name string
-	}{{spaces, "space"}, {tabs, "tab"}, {lines, "line break"}} {
-		if c.n > 0 {
-			counts = append(counts, Plural(c.n, c.name, c.name+"s"))
-		}
-	}
-	fmt.Fprintf(out, "⟨%s⟩", strings.Join(counts, ", "))
+	out.WriteString(countBlank(run))
 	if lines > 0 {
 		out.WriteByte('\n')
 	}
+}
+
+// countBlank names what a run of spaces, tabs and line breaks consists of.
+func countBlank(run string) string {
+	var counts []string
+	for _, blank := range []struct{ char, name string }{{" ", "space"}, {"\t", "tab"}, {"\n", "line break"}} {
+		if n := strings.Count(run, blank.char); n > 0 {
+			counts = append(counts, Plural(n, blank.name, blank.name+"s"))
+		}
+	}
+	return "⟨" + strings.Join(counts, ", ") + "⟩"
 }
 
 // writeWord writes a word, with code points instead of characters that a reader would misread.
@@ -130,7 +149,7 @@ func writeWord(out *strings.Builder, word string) {
 			if marks++; !unicode.IsMark(r) {
 				marks = 0
 			}
-			if !strange(r) && marks <= maxMarks && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
+			if !strange(r) && marks <= maxMarks && !strings.ContainsRune(DeletedByTelegram, r) && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
 				out.WriteRune(r)
 			} else {
 				writeCode(out, r)
@@ -187,4 +206,41 @@ func scriptOf(r rune) script {
 		}
 	}
 	return noScript
+}
+
+// leftToRight keeps lines of syntax in their order: letters that are written from right to left would turn what stands
+// around them around, so that a command looks like a comment. A mark (U+200E) at the beginning and behind each word of
+// such letters ends that.
+func leftToRight(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		if !strings.ContainsAny(line, syntaxMarks) || !asciiLetter.MatchString(line) || !strings.ContainsFunc(line, isRightToLeft) {
+			continue
+		}
+		var out strings.Builder
+		blank := prefixLength(line, isBlank)
+		out.WriteString(line[:blank] + leftMark)
+		for line = line[blank:]; line != ""; {
+			n := prefixLength(line, func(r rune) bool { return isRightToLeft(r) || unicode.IsMark(r) })
+			if n > 0 {
+				out.WriteString(line[:n] + leftMark)
+			}
+			other := prefixLength(line[n:], func(r rune) bool { return !isRightToLeft(r) })
+			out.WriteString(line[n : n+other])
+			line = line[n+other:]
+		}
+		lines[i] = out.String()
+	}
+	return strings.Join(lines, "")
+}
+
+// syntaxMarks are those of commands and programs that a sentence seldom has; leftMark counts as a letter that is
+// written from left to right, and is not shown.
+const syntaxMarks, leftMark = ";|&<>{}$`\\#=", "\u200e"
+
+var asciiLetter = regexp.MustCompile(`[A-Za-z]`)
+
+func isRightToLeft(r rune) bool {
+	properties, _ := bidi.LookupString(string(r))
+	return properties.Class() == bidi.R || properties.Class() == bidi.AL
 }

@@ -1,10 +1,12 @@
 package wording_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/bidi"
 
 	"oneclaw/internal/wording"
 )
@@ -41,11 +43,29 @@ func TestHostsThatLookLikeOthersAreSpelledOut(t *testing.T) {
 	}
 }
 
+// A host that stands alone is one as well: programs take it as it is, or put the address together.
+func TestAHostThatStandsAloneIsSpelledOut(t *testing.T) {
+	for _, host := range []string{"g\u0131thub.com", "p\u0251ypal.co.uk", "intra\u030anet.example.com", "g\u0131t.github.io", "accounts.google.com\u2215o.evil.com", "g\u0131thub。com"} {
+		for _, text := range []string{host, "ssh " + host, "ssh -p 22 anna@" + host, `fetch("https:" + "//" + "` + host + `" + path)`, `{"host":"` + host + `"}`, host + ":443", "HOST=" + host + "\n", "ping " + host + ".", "x.y:12" + host + ", a"} {
+			if shown := wording.Fence(text); !strings.Contains(shown, wording.RevealHost(host)) && !strings.Contains(shown, wording.RevealHost(host+".")) {
+				t.Errorf("%q is shown as %q", text, shown)
+			}
+		}
+	}
+}
+
+// A host that is spelled out is shown once so.
+func TestASpelledHostIsNotSpelledAgain(t *testing.T) {
+	if shown, want := wording.InlineCode(wording.RevealHost("p\u0251y.example.com")), "`p⟨U+0251⟩y.example.com`"; shown != want {
+		t.Errorf("shown %q, want %q", shown, want)
+	}
+}
+
 // What is no host stays in its language.
 func TestOrdinaryTextStaysInItsLanguage(t *testing.T) {
 	for _, text := range []string{
 		"https://de.wikipedia.org/wiki/München?ort=Köln#Größe", "Grüße an @jürgen und Jürgen.", "/home/jürgen/über.uns/größe.txt", "今天天气很好。你呢?",
-		"会议改到周五。请带上合同/发票", "请看https://example.com，谢谢", "Größe:1.5/Stück, @jürgen.müller", "Смотри:п.1/2", "naïve café – 3½ km; Übung: https://example.com/ (schön)", "נִקּוּד, tiếng Việt, ภาษาไทยน้ำ, ❤️",
+		"会议改到周五。请带上合同/发票", "größe.md, Übersicht.py und „example.com“ – siehe Größe.txt; schön.Und 3½.5", "请看https://example.com，谢谢", "Größe:1.5/Stück, @jürgen.müller", "Смотри:п.1/2", "naïve café – 3½ km; Übung: https://example.com/ (schön)", "נִקּוּד, tiếng Việt, ภาษาไทยน้ำ, ❤️",
 	} {
 		if shown := wording.Fence(text); shown != "```\n"+text+"\n```" {
 			t.Errorf("%q is shown as %q", text, shown)
@@ -57,6 +77,83 @@ func TestOrdinaryTextStaysInItsLanguage(t *testing.T) {
 func TestATowerOfMarksIsSpelledOut(t *testing.T) {
 	if shown, want := wording.InlineCode("a"+strings.Repeat("\u0301", 6)), "`a\u0301\u0301\u0301\u0301⟨U+0301⟩⟨U+0301⟩`"; shown != want {
 		t.Errorf("shown %q, want %q", shown, want)
+	}
+}
+
+// What Telegram deletes from every text, also in code, is spelled out.
+func TestWhatTelegramDeletesIsSpelledOut(t *testing.T) {
+	for _, r := range wording.DeletedByTelegram {
+		if shown, want := wording.Fence("sh deploy"+string(r)+".sh"), fmt.Sprintf("sh deploy⟨U+%04X⟩.sh", r); !strings.Contains(shown, want) {
+			t.Errorf("shown %q, want %q", shown, want)
+		}
+	}
+}
+
+// Blanks at the end of a line of code are named: behind a backslash they end the command.
+func TestBlanksAtTheEndOfALineAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"echo \\ \nsh -c x":               "echo \\⟨1 space⟩\nsh -c x",
+		"a \t\n\n  b\n  \nrm -r dir\\\\ ": "a⟨1 space, 1 tab⟩\n\n  b\n⟨2 spaces⟩\nrm -r dir\\\\⟨1 space⟩",
+		"if x:\n\tpass\n":                 "if x:\n\tpass\n",
+	} {
+		if shown := wording.Fence(text); shown != "```\n"+want+"\n```" {
+			t.Errorf("%q is shown as %q", text, shown)
+		}
+	}
+}
+
+// visual is a line from left to right as the Unicode Bidirectional Algorithm shows it, where the first strong character
+// decides the direction of the paragraph, as in the clients of chats.
+func visual(t *testing.T, line string) string {
+	t.Helper()
+	var p bidi.Paragraph
+	if _, err := p.SetString(line); err != nil {
+		t.Fatal(err)
+	}
+	order, err := p.Order()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := ""
+	for i := range order.NumRuns() { // in logical order
+		run := order.Run(i)
+		text := run.String()
+		if run.Direction() == bidi.RightToLeft {
+			text = bidi.ReverseString(text)
+		}
+		if p.IsLeftToRight() {
+			out += text
+		} else {
+			out = text + out
+		}
+	}
+	return out
+}
+
+// Letters that are written from right to left do not change the order of a command: seen from left to right, all but
+// the words of such letters is in its order.
+func TestLettersFromRightToLeftKeepTheOrderOfACommand(t *testing.T) {
+	for _, command := range []string{
+		"\u05d0=1; rm -rf notes; : '\u05d0' # ; ls notes", "  \u0634\u064e=1; rm -rf notes; : \u0634\u064e\u0634 # ; ls notes", "mv \u05d0 1 \u05d1 2; ls", "\u05d0 | \u05d1 & sh 1 > \u05d2",
+	} {
+		shown := strings.Split(wording.Fence(command), "\n")[1]
+		letters := func(r rune) rune {
+			if r >= 0x300 {
+				return -1
+			}
+			return r
+		}
+		if seen := strings.Map(letters, visual(t, shown)); seen != strings.Map(letters, command) {
+			t.Errorf("%q is seen as %q", command, seen)
+		}
+		if strings.ReplaceAll(shown, "\u200e", "") != command {
+			t.Errorf("%q is shown as %q", command, shown)
+		}
+	}
+	for _, text := range []string{"שלום Ada, (מה) שלומך? https://example.com/a", "مرحبا، Ada!", "שלום; להתראות"} {
+		if shown := wording.Fence(text); shown != "```\n"+text+"\n```" {
+			t.Errorf("%q is shown as %q", text, shown)
+		}
 	}
 }
 

@@ -41,8 +41,11 @@ func InlineCode(name string) string {
 	return "`" + strings.ReplaceAll(strings.Join(strings.Fields(revealHidden(name)), " "), "`", "'") + "`"
 }
 
+// blankEnd matches blanks at the end of a line, which no screen shows: behind a backslash they end a command.
+var blankEnd = regexp.MustCompile(`(?m)[ \t]+$`)
+
 // Fence puts a text into a fenced code block that the text cannot close. It makes hidden characters
-// visible.
+// visible, and blanks at the end of a line, and keeps lines of syntax in their order.
 func Fence(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {
@@ -54,7 +57,7 @@ func Fence(text string) string {
 		}
 	}
 	marks := strings.Repeat("`", max(3, longest+1))
-	return marks + "\n" + revealHidden(text) + "\n" + marks
+	return marks + "\n" + leftToRight(blankEnd.ReplaceAllStringFunc(revealHidden(text), countBlank)) + "\n" + marks
 }
 
 // OneLine joins the lines of a text, removes invisible and bidirectional control characters, and

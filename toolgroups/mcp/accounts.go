@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneclaw/internal/guard"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/mcp/oauth"
@@ -81,7 +82,14 @@ func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroup
 	case c.cfg.accounts == nil:
 		return fmt.Sprintf("Accounts at %s cannot be connected here.", s.name), nil
 	}
-	text, done, err := c.cfg.accounts.Connect(ctx, s.oauthServer(), req)
+	target := s.oauthServer()
+	target.Others = c.cfg.Accounts.KnownAddresses
+	for _, other := range c.currentServers() {
+		if other != s {
+			target.Others = append(slices.Clip(target.Others), other.cfg.URL, other.cfg.Issuer)
+		}
+	}
+	text, done, err := c.cfg.accounts.Connect(ctx, target, req)
 	if err != nil || !done {
 		return text, err
 	}
@@ -89,7 +97,7 @@ func (c *Client) ConnectAccount(ctx context.Context, name string, role toolgroup
 	ctx, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
 	if err := s.connectOnce(ctx, req.User); err != nil {
-		return text + "\n\nBut its tools cannot be read yet: " + s.callError("list", err).Error(), nil
+		return text + "\n\nBut its tools cannot be read yet: " + quoteFault(s.callError("list", err)) + ".", nil
 	}
 	return fmt.Sprintf("%s It has %s.", text, s.status().CountTools()), nil
 }
@@ -173,7 +181,7 @@ func (c *Client) Check(ctx context.Context, name, user string) (string, error) {
 		}
 		return fmt.Sprintf("%s can be reached and asks people to sign in. You have no account connected there: `/connect %s`.", s.name, s.name), nil
 	}
-	return fmt.Sprintf("%s does not work: %s.", s.name, strings.TrimSuffix(s.contactError(err).Error(), ".")), nil
+	return fmt.Sprintf("%s does not work: %s.", s.name, quoteFault(s.contactError(err))), nil
 }
 
 // contactError returns the error that tells an administrator why a server could not be contacted.
@@ -182,6 +190,11 @@ func (s *server) contactError(err error) error {
 		return errors.New(problem)
 	}
 	return s.callError("list", err)
+}
+
+// quoteFault returns an error with a server's own words for an answer in Markdown, without a full stop.
+func quoteFault(err error) string {
+	return wording.InlineCode(strings.TrimSuffix(err.Error(), "."))
 }
 
 // HasServer reports whether there is a server of that name.
@@ -233,7 +246,7 @@ func (c *Client) Try(ctx context.Context, name string, cfg Server) (Trial, error
 		return Trial{Server: cfg, Line: s.line(s.record)}, nil // the server shows its tools only after a sign-in
 	}
 	if err := s.connectOnce(ctx, ""); err != nil {
-		return Trial{}, s.contactError(err)
+		return Trial{}, errors.New(quoteFault(s.contactError(err)))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

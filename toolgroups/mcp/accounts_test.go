@@ -421,3 +421,14 @@ func aStolenCode(t *testing.T, em *emulator.Server) {
 	// What did not fit has not used her link up, but it may be tried three times alone.
 	said(t, d.send(t, grace, d.proof(t, d.consent(t, start, emulator.Grace))), "is connected")
 }
+
+// Until the tools of a server with sign-in are known, one tool connects to it with the account of who asks: that is
+// personal as well, so that neither a webhook's run nor a group has it used unasked.
+func TestTheToolThatConnectsWithAPersonsAccountIsPersonal(t *testing.T) {
+	em, err := emulator.Start()
+	must(t, err)
+	t.Cleanup(func() { must(t, em.Close()) })
+	if tool := find(t, openDesk(t, em, nil, nil).c, "notes_connect"); !tool.Personal {
+		t.Errorf("%s acts with the account of who asks and is not personal", tool.Name)
+	}
+}

@@ -165,7 +165,7 @@ func TestAProgramThatEndsIsAskedWhy(t *testing.T) {
 	const want = "its process ended (exit status 1): Error: API_KEY is not set; other is "
 	text, err := c.Check(t.Context(), "x", "")
 	must(t, err)
-	said(t, text, "x does not work: "+want)
+	said(t, text, "x does not work: `"+want)
 	said(t, c.Status()[0].Problem, want)
 	said(t, l.String(), "API_KEY is not set")
 	fails(t, c, "x_connect", mcp.CodeUnavailable, "its process ended (exit status 1); next try in")

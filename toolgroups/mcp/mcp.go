@@ -88,6 +88,8 @@ type AccountsConfig struct {
 	SecretKey []byte
 	// PublicURL and LocalURL are as in oauth.Config.
 	PublicURL, LocalURL string
+	// KnownAddresses are those of services, and of their sign-ins, at which people do not sign in for another server.
+	KnownAddresses []string
 }
 
 // Client manages the servers. It must be closed.

@@ -187,8 +187,8 @@ func (s *server) newConnectTool() toolgroups.Tool {
 		Description: "Connect to the MCP server " + s.name + ", whose tools are not known yet. " +
 			"Once it is connected, its own tools take the place of this one.",
 		Timeout: s.cfg.StartTimeout + timeoutSlack,
-		Effect:  toolgroups.ReadOnly,
-		Run:     s.runConnect,
+		Effect:  toolgroups.ReadOnly, Personal: s.isPersonal(),
+		Run: s.runConnect,
 	}
 }
 

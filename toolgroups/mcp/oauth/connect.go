@@ -109,6 +109,10 @@ func (a *Accounts) beginSignIn(ctx context.Context, s Server, req Request, old a
 		URL: s.URL, Resource: f.resource, Issuer: f.meta.Issuer, AuthURL: f.meta.AuthorizationEndpoint, TokenURL: f.meta.TokenEndpoint,
 		RevokeURL: secureAddress(f.meta.RevocationEndpoint, f.meta.TokenEndpoint), SendsIssuer: f.meta.AuthorizationResponseIssParameterSupported, Client: c,
 	}
+	if other := s.owner(g); other != "" {
+		return "", mistakef("%s wants you to sign in at %s, where the sign-in of %s is, and would get what you permit there; nothing was connected. "+
+			"An administrator who knows that it is right sets its issuer in the settings", s.Name, quote(g.host()), quote(other))
+	}
 	own, err := json.Marshal(grant{account: account{authServer: g}, Direct: req.Direct})
 	if err != nil {
 		return "", err
@@ -161,6 +165,9 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authSer
 	text := fmt.Sprintf("[Connect %s](%s)\n\nThe link is for %s alone and works for ten minutes. It leads to %s.\n\n"+
 		"At the end the page shows a code. Send it to me here.",
 		s.Name, link, quote(cmp.Or(req.UserName, req.User)), quote(g.host()))
+	if g.isElsewhere(s) {
+		text += "\n\n" + g.beneficiary(quote)
+	}
 	if !req.Direct {
 		text += fmt.Sprintf(" If I do not see it, send `/connect %s CODE`.", s.Name) + " I accept it only from you, so another person who opens the link connects nothing."
 	}
@@ -177,8 +184,9 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authSer
 
 // consentURL returns the address of the consent page.
 func (a *Accounts) consentURL(p signin.Pending, g authServer) string {
-	return g.config(p.RedirectURL, p.Scopes...).AuthCodeURL(p.State,
+	address := g.config(p.RedirectURL, p.Scopes...).AuthCodeURL(p.State,
 		oauth2.S256ChallengeOption(p.Verifier), oauth2.SetAuthURLParam("resource", g.Resource))
+	return strings.NewReplacer("(", "%28", ")", "%29").Replace(address) // a parenthesis ends a link in Markdown
 }
 
 // AwaitsCode reports whether a sign-in of a user at a server waits in a chat for the code that its page shows, and

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -121,6 +122,10 @@ func unreachableError(what string, err error) error {
 	return mistakef("%s cannot be reached: %s; %s", what, plainError(err), remedy)
 }
 
+// webAddress matches an address without a user, of the characters that addresses have (RFC 3986): answers and pages show
+// it as a link of the bot's.
+var webAddress = regexp.MustCompile(`^(?i:https?)://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:[/?][\w.~:/?@!$&'()*+,;=%-]*)?$`)
+
 // discover finds the authorization server (RFC 9728, then RFC 8414 or OpenID Connect).
 func discover(ctx context.Context, s Server) (serverMetadata, error) {
 	said, wants, err := fetchChallenges(ctx, s)
@@ -155,6 +160,8 @@ func discover(ctx context.Context, s Server) (serverMetadata, error) {
 		return serverMetadata{}, mistakef("the sign-in of %s does not protect its codes (PKCE with S256), so it is not used", s.Name)
 	case f.meta.AuthorizationEndpoint == "" || f.meta.TokenEndpoint == "":
 		return serverMetadata{}, mistakef("the sign-in of %s at %s is not complete, so it cannot be used", s.Name, quote(issuer))
+	case !webAddress.MatchString(f.meta.AuthorizationEndpoint) || !webAddress.MatchString(f.meta.TokenEndpoint):
+		return serverMetadata{}, mistakef("the sign-in of %s at %s has addresses that are none, so it cannot be used", s.Name, quote(issuer))
 	}
 	return f, nil
 }

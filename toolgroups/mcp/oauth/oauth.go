@@ -17,12 +17,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"golang.org/x/net/publicsuffix"
 	"golang.org/x/oauth2"
 
 	"oneclaw/internal/guard"
@@ -62,6 +64,8 @@ type Server struct {
 	// Issuer is the authorization server of ClientID. Empty means the one that the server named
 	// first.
 	Issuer string
+	// Others are the addresses of other servers and of their sign-ins. Unless Issuer says so, nobody signs in there.
+	Others []string
 	// Scopes are the scopes to request. None means those that the server names.
 	Scopes []string
 	// HTTP reaches the server's metadata and its authorization server.
@@ -143,6 +147,49 @@ func (g authServer) host() string {
 		return ""
 	}
 	return u.Host
+}
+
+// isElsewhere reports whether a server named a sign-in on another site than its own, and nobody here named it.
+func (g authServer) isElsewhere(s Server) bool {
+	return s.Issuer == "" && site(g.AuthURL) != site(g.URL)
+}
+
+// beneficiary says who gets what a person permits.
+func (g authServer) beneficiary(quote func(string) string) string {
+	u, err := url.Parse(g.URL)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("What you permit there is given to %s. Go on only if you trust that with it.", quote(u.Host))
+}
+
+// owner returns the other server at whose sign-in a server has people sign in, if any: the tokens of that service
+// would reach the server.
+func (s Server) owner(g authServer) string {
+	if !g.isElsewhere(s) {
+		return ""
+	}
+	for _, other := range s.Others {
+		for _, address := range []string{g.Issuer, g.AuthURL, g.TokenURL} {
+			if other != "" && site(other) != site(s.URL) && site(other) == site(address) {
+				return site(other)
+			}
+		}
+	}
+	return ""
+}
+
+// site returns the domain that the owner of an address has registered, or the host and port where there is none.
+func site(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	registered, err := publicsuffix.EffectiveTLDPlusOne(strings.ToLower(u.Hostname()))
+	if _, ip := netip.ParseAddr(u.Hostname()); ip == nil || err != nil {
+		return strings.ToLower(u.Host)
+	}
+	return registered
 }
 
 // account is the stored record of a connection.
