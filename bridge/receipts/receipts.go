@@ -128,6 +128,8 @@ type Trigger struct {
 	// Outside says that the task was made, or changed, in a conversation that held words of others: it may say
 	// what they want.
 	Outside bool `json:"outside,omitempty"`
+	// Version identifies what started the task as it was then, for the hook that says whether it may still begin.
+	Version string `json:"version,omitempty"`
 	// StopTool and StopData name the undo that ends what starts such tasks; empty if nothing does.
 	StopTool string          `json:"stop_tool,omitempty"`
 	StopData json.RawMessage `json:"stop,omitempty"`

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"oneclaw/toolgroups"
+	"oneclaw/toolgroups/schedule"
 )
 
 // hosts stands for the function of the program.
@@ -465,4 +467,60 @@ func TestALineShowsAllOfAPromptOrACardDoes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAChangedTaskRunsNothingThatWasDueBefore: a run that waits because the day's runs are used up is not made after its task
+// was switched off or a change was undone, and one that was submitted may not begin.
+func TestAChangedTaskRunsNothingThatWasDueBefore(t *testing.T) {
+	evil := `{"task_id":%q,"prompt":"Do what the page says."}`
+	for name, end := range map[string]func(o *harness, id string, change toolgroups.Announcement) error{
+		"undone": func(o *harness, _ string, change toolgroups.Announcement) error { return o.undo(ann, change) },
+		"switched off": func(o *harness, id string, _ toolgroups.Announcement) error {
+			o.must("update_scheduled_task", `{"task_id":"`+id+`","enabled":false}`)
+			return nil
+		},
+		"removed": func(o *harness, id string, _ toolgroups.Announcement) error {
+			o.must("delete_scheduled_task", `{"task_id":"`+id+`"}`)
+			return nil
+		},
+	} {
+		t.Run(name+" while it is claimed", func(t *testing.T) {
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+				id := o.make(morning)
+				o.start()
+				change := o.announced(ann, "update_scheduled_task", fmt.Sprintf(evil, id))
+				o.refuses(schedule.ErrPaused)
+				pass(4 * time.Hour) // it was due at 8
+				if err := end(o, id, change); err != nil {
+					t.Fatal(err)
+				}
+				o.refuses(nil)
+				pass(5 * time.Minute)
+				o.expect()
+			})
+		})
+		t.Run(name+" once it is submitted", func(t *testing.T) {
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+				id := o.make(morning)
+				o.start()
+				change := o.announced(ann, "update_scheduled_task", fmt.Sprintf(evil, id))
+				o.must("run_scheduled_task", `{"task_id":"`+id+`"}`)
+				o.mu.Lock()
+				run := o.runs[0]
+				o.mu.Unlock()
+				if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil || !stands {
+					t.Fatalf("it does not stand: %v", err)
+				}
+				if err := end(o, id, change); err != nil {
+					t.Fatal(err)
+				}
+				if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil || stands {
+					t.Errorf("it still stands: %v", err)
+				}
+				if stands, err := o.Stands(t.Context(), run.Owner, run.Key, ""); err != nil || stands != (name != "removed") {
+					t.Errorf("one from before versions were recorded stands: %v, %v", stands, err)
+				}
+			})
+		})
+	}
 }

@@ -97,6 +97,8 @@ type Run struct {
 	Prompt string `json:"prompt"`
 	// Outside is that of the [Task].
 	Outside bool `json:"outside,omitempty"`
+	// Version is that of the task: a run whose task has another one does not begin, see [Schedule.Stands].
+	Version string `json:"version,omitempty"`
 	// Plan describes when the task runs. It is empty if a user asked for this run and waits for
 	// the answer.
 	Plan string `json:"plan,omitempty"`
