@@ -174,6 +174,10 @@ type Turn struct {
 	Refused bool `json:"refused,omitempty"`
 	// Deep says that the message asked for the strong model.
 	Deep bool `json:"deep,omitempty"`
+	// HeldOthers says that the model was shown words of others when it called a tool, ReadOthers that the turn had read
+	// them: what has been read since stays read, also once it is forgotten.
+	HeldOthers bool `json:"held_others,omitempty"`
+	ReadOthers bool `json:"read_others,omitempty"`
 	// Feedback are the ratings of the answer.
 	Feedback []Feedback `json:"feedback,omitempty"`
 }
@@ -185,7 +189,7 @@ func (t Turn) IsUndecided() bool {
 
 // IsZero reports whether nothing is recorded.
 func (t Turn) IsZero() bool {
-	return t.Generation == 0 && t.Approvals == nil && t.Transcripts == nil && !t.Refused && !t.Deep && t.Feedback == nil
+	return t.Generation == 0 && t.Approvals == nil && t.Transcripts == nil && !t.Refused && !t.Deep && !t.HeldOthers && !t.ReadOthers && t.Feedback == nil
 }
 
 // Answer is the record of an answer.
