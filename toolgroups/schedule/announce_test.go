@@ -524,3 +524,32 @@ func TestAChangedTaskRunsNothingThatWasDueBefore(t *testing.T) {
 		})
 	}
 }
+
+// TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn: nobody was shown the prompt of an imported task. A line shows a short one, a
+// card all of a long one.
+func TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		for n, length := range []int{30, 240, 241, 7000} {
+			prompt := "What is new today? " + strings.Repeat("x", length-19)
+			id := fmt.Sprint("imported", n)
+			task := schedule.Task{ID: id, Owner: ann.Owner, Chat: ann.Chat, User: ann.User, Direct: true, Name: "News", Prompt: prompt, Plan: schedule.Plan{Kind: schedule.Daily, Hour: 8}}
+			if reasons, err := o.Import(context.Background(), []schedule.Task{task}, true); err != nil || reasons[0] != nil {
+				o.t.Fatal(reasons, err)
+			}
+			one := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(one toolgroups.Tool) bool { return one.Name == "update_scheduled_task" })]
+			call := toolgroups.Call{Name: one.Name, Arguments: json.RawMessage(`{"task_id":"` + id + `","enabled":true}`), Scope: ann}
+			card, err := one.Describe(context.Background(), call)
+			if err != nil || !strings.Contains(card, prompt) {
+				o.t.Errorf("with %d characters the card says %q, %v", length, card, err)
+			}
+			asks := one.NeedsApproval(call)
+			line := o.announced(ann, one.Name, string(call.Arguments)).Text
+			if shown := strings.Contains(line, prompt) && len(line) <= toolgroups.MaxAnnouncement; shown == asks {
+				o.t.Errorf("with %d characters: asks %t, and its line shows all of it: %t", length, asks, shown)
+			}
+			if one.NeedsApproval(call) {
+				o.t.Error("it asks although it is on")
+			}
+		}
+	})
+}

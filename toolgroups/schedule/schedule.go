@@ -77,7 +77,7 @@ func New(cfg Config) (*Schedule, error) {
 	for i := range s.group.Tools {
 		s.group.Tools[i].Undo, s.group.Tools[i].Describe = s.undo, s.describe
 		if name := s.group.Tools[i].Name; name == "schedule_task" || name == "update_scheduled_task" {
-			s.group.Tools[i].NeedsApproval = exceedsLine
+			s.group.Tools[i].NeedsApproval = s.exceedsLine
 		}
 	}
 	return s, err
