@@ -99,17 +99,16 @@ func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call,
 	return one, true
 }
 
-// wasRepeated reports whether a call was made again in the rest of its turn, and succeeded.
+// wasRepeated reports whether a call was made again in the rest of its turn, and is not known to have failed then.
 func wasRepeated(call agent.Call, after []agent.Message) bool {
-	var ids []string
-	for _, m := range after {
+	for i, m := range after {
 		for _, c := range m.Calls {
-			if c.IsSame(call) {
-				ids = append(ids, c.ID)
+			failed := func(m agent.Message) bool {
+				return m.Role == agent.RoleTool && m.CallID == c.ID && m.Status == agent.StatusError && !m.IsUnknownOutcome()
 			}
-		}
-		if m.Role == agent.RoleTool && m.Status == agent.StatusOK && slices.Contains(ids, m.CallID) {
-			return true
+			if c.IsSame(call) && !slices.ContainsFunc(after[i:], failed) {
+				return true
+			}
 		}
 	}
 	return false
