@@ -65,6 +65,7 @@ func (r *run) runAllowed(ctx context.Context, answers []Message, jobs []job) err
 	// Emit refusals first. If a group were loaded before them, a crash in between could make a refused
 	// call runnable.
 	for _, m := range answers {
+		m.NotRun = !m.IsUnknownOutcome()
 		if err := r.emit(m); err != nil {
 			return err
 		}

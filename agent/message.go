@@ -135,6 +135,8 @@ type Message struct {
 	Tool   string `json:"tool,omitempty"`
 	Status Status `json:"status,omitempty"`
 	Code   string `json:"code,omitempty"`
+	// NotRun says that the call was refused before its tool saw it. A tool may give the same Code afterwards.
+	NotRun bool `json:"not_run,omitempty"`
 	// Hash is the hash of the tool and its arguments, for RoleStarted and for approvals.
 	Hash string `json:"hash,omitempty"`
 	// ApprovedBy is the user who approved a call, as platform:id; empty if none was needed. It is in the

@@ -139,25 +139,28 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 		kept, err := a.cards.Get(ctx, token)
-		if err != nil || kept == nil {
+		if err != nil {
 			return err
+		}
+		key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)
+		if kept == nil {
+			continue // it was deleted, with a person whom it quoted
 		}
 		counted, failed := false, error(nil)
 		open, err := a.cards.Revise(ctx, token, func(card interact.Card) (result interact.Result, ok bool) {
-			result, counted, failed = countOn(card, line)
+			result, counted, failed = countOn(card, line, j.Message.SenderID())
 			return result, result.Data != nil
 		})
 		if err = cmp.Or(err, failed); err != nil || counted && open {
 			return err
 		}
-		key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)
 	}
 	return nil
 }
 
 // countOn counts a run on the line of what started it, and returns what the card then shows, nothing if it was counted
-// before. It returns false if the card has no room.
-func countOn(card interact.Card, line announcedLine) (interact.Result, bool, error) {
+// before. It returns false if the card has no room. user is the run's.
+func countOn(card interact.Card, line announcedLine, user string) (interact.Result, bool, error) {
 	lines, err := decodeAnnounced(card)
 	if err != nil {
 		return interact.Result{}, false, err
@@ -178,7 +181,11 @@ func countOn(card interact.Card, line announcedLine) (interact.Result, bool, err
 	if err != nil {
 		return interact.Result{}, false, fmt.Errorf("encode silent runs: %w", err)
 	}
-	return interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)}, true, nil
+	result := interact.Result{Text: announcedText(lines), Data: data, Choices: announcedButtons(lines)}
+	if user != card.QuotedUser && !slices.Contains(card.AlsoQuoted, user) {
+		result.AlsoQuoted = append(slices.Clone(card.AlsoQuoted), user) // whose title it shows
+	}
+	return result, true, nil
 }
 
 // maxSilentCards bounds the cards that a chat gets on a day about silent runs: one is full with 15 schedules, or was
@@ -192,6 +199,44 @@ func silentText(l announcedLine) string {
 // post posts announcements for a user, and returns how many the card under the key shows, which may have
 // been posted earlier.
 func (a *announcer) post(ctx context.Context, key string, to chats.Chat, user string, some []turn.Announcement) (int, error) {
+	for n := 1; n <= maxDeleted; n++ {
+		card, err := a.announcedCard(user, some)
+		if err != nil {
+			return 0, err
+		}
+		token, err := a.cards.PostAnywhere(ctx, key, to, card)
+		if err != nil {
+			return 0, err
+		}
+		kept, err := a.cards.Get(ctx, token)
+		if err != nil {
+			return 0, err
+		}
+		if kept != nil {
+			shown, err := decodeAnnounced(kept.Card)
+			return max(1, len(shown)), err
+		}
+		// It was deleted, and may not have shown all of these: a line that is repeated is better than none. It was deleted
+		// with a person whom it quoted, so they are quoted no more.
+		some = slices.Clone(some)
+		for i, one := range some {
+			if len(one.Quotes) > 0 {
+				some[i] = turn.Announcement{Tool: one.Tool, Announcement: toolgroups.Announcement{Text: announcementDeleted}}
+			}
+		}
+		key = fmt.Sprintf("%s/%d", key, n)
+	}
+	return len(some), nil
+}
+
+// maxDeleted bounds the cards in place of one that was deleted.
+const maxDeleted = 12
+
+// announcementDeleted stands for an announcement that quoted another person, on a card that was deleted.
+const announcementDeleted = "I changed something of another person. The line about it was deleted."
+
+// announcedCard makes the card of announcements for a user.
+func (a *announcer) announcedCard(user string, some []turn.Announcement) (interact.Card, error) {
 	card := interact.Card{Kind: announcedKind, KeepCommands: true, QuotedUser: user}
 	var lines []announcedLine
 	for _, one := range some {
@@ -207,19 +252,10 @@ func (a *announcer) post(ctx context.Context, key string, to chats.Chat, user st
 	}
 	var err error
 	if card.Data, err = json.Marshal(lines); err != nil {
-		return 0, fmt.Errorf("encode announcements: %w", err)
+		return card, fmt.Errorf("encode announcements: %w", err)
 	}
 	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
-	token, err := a.cards.PostAnywhere(ctx, key, to, card)
-	if err != nil {
-		return 0, err
-	}
-	kept, err := a.cards.Get(ctx, token)
-	if err != nil || kept == nil {
-		return len(some), err
-	}
-	shown, err := decodeAnnounced(kept.Card)
-	return max(1, len(shown)), err
+	return card, nil
 }
 
 func decodeAnnounced(card interact.Card) (lines []announcedLine, err error) {

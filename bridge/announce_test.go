@@ -15,6 +15,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
+	"oneclaw/bridge/access"
 	"oneclaw/bridge/audit"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
@@ -579,4 +580,223 @@ func TestEverySilentRunOfADayIsCounted(t *testing.T) {
 	for _, want := range []string{"“Mails0” has had nothing to tell today, 1 run", "“Mails15” has had nothing to tell today, 22 runs"} {
 		r.platform.until(t, want, func(all []sent) bool { return strings.Contains(strings.Join(texts(all), "\n"), want) })
 	}
+}
+
+// TestARefusalOfAServerIsNoSilence: a server that the line does not name has the arguments before it answers that it may not.
+func TestARefusalOfAServerIsNoSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		told, got := newResults(), ""
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+			{Name: "spy", Description: "Spy.", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`), Effect: toolgroups.ReadOnly, External: true, Fetches: true,
+				Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+					got = string(call.Arguments) // it has left for the server
+					return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeDenied, "The user has not granted this.")
+				}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newHarness(t, nil, func(c *bridge.Config) {
+			c.Turns.Agent, c.Turns.Tools, c.Turns.SeparateTurns = agent.New(agent.Config{Model: scripted{}}), func() *toolgroups.Registry { return reg }, true
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+			c.Hooks.OnTaskDone = told.done
+		})
+		s := task("a.1", "Watch", "call spy {\"text\":\"secret\"}\nsay NO_REPLY")
+		s.Trigger = receipts.Trigger{Quiet: true}
+		r.submit(s)
+		if result := told.next(t); result.Silent && got != "" {
+			t.Errorf("the run is silent, but an unnamed tool got %s", got)
+		}
+		r.stop()
+	})
+}
+
+// TestForgettingDoesNotEndTheCountOfOthers: the day's line goes with the first person whom it names; the runs of others are
+// counted on another one.
+func TestForgettingDoesNotEndTheCountOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		told := newResults()
+		r, _ := noteHarness(t, func(c *bridge.Config) { c.Hooks.OnTaskDone = told.done })
+		run := func(key, user, title string) {
+			t.Helper()
+			s := bridge.Submission{Key: key, Chat: group("", "1", "").Chat, User: user, Title: title, Text: "say NO_REPLY"}
+			s.Trigger = receipts.Trigger{Quiet: true, StopTool: "note", StopData: toolgroups.UndoData([]string{"fake:" + user, title})}
+			r.submit(s)
+			if !told.next(t).Silent {
+				t.Fatal("the run is not silent")
+			}
+		}
+		run("a.1", "1", "Anns")
+		r.platform.one(t, "“Anns” has had nothing")
+		pass(t, 1)
+		r.forget(t)
+		pass(t, 60)
+		for i := range 5 {
+			run(fmt.Sprint("b.", i), "2", "Bobs")
+		}
+		pass(t, 60)
+		if all := strings.Join(r.platform.texts(), "\n"); !strings.Contains(all, "Bobs") {
+			t.Errorf("five silent runs of another person are counted nowhere: %q", all)
+		}
+	})
+}
+
+// TestATitleGoesWithThePersonWhoIsForgotten, also from a line of the day that began with that of another.
+func TestATitleGoesWithThePersonWhoIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		told := newResults()
+		r, _ := noteHarness(t, func(c *bridge.Config) {
+			c.Hooks.OnTaskDone = told.done
+			c.Access = access.Access{Admins: []string{"fake:1"}, Allow: []string{"fake:6"}}
+		})
+		run := func(key, user, title string) {
+			t.Helper()
+			s := bridge.Submission{Key: key, Chat: group("", "1", "").Chat, User: user, Title: title, Text: "say NO_REPLY"}
+			s.Trigger = receipts.Trigger{Quiet: true, StopTool: "note", StopData: toolgroups.UndoData([]string{"fake:" + user, key})}
+			r.submit(s)
+			if !told.next(t).Silent {
+				t.Fatal("not silent")
+			}
+		}
+		run("a.1", "1", "Anns")
+		run("b.1", "6", "Bobswords")
+		r.platform.one(t, "Bobswords")
+		pass(t, 2)
+		r.accept(from("6", "5", "/forget"))
+		ask := r.platform.one(t, "Shall I forget you")
+		press := pressOn(ask, "pf", "6", ask.button(t, "Forget me"))
+		press.Direct = true
+		r.accept(press)
+		r.platform.until(t, "the end", func(all []sent) bool { return slices.ContainsFunc(all, func(s sent) bool { return s.text == gone }) })
+		pass(t, 60)
+		if found := placesOf(t, r.cfg.Store, "bobswords"); len(found) > 0 {
+			t.Errorf("it stands in %q", found)
+		}
+	})
+}
+
+// repeater makes the same call twice: again after a restart cut it off.
+type repeater struct{}
+
+func (repeater) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	n := 0
+	for _, m := range req.Messages {
+		n += len(m.Calls)
+	}
+	if n < 2 {
+		return agent.Reply{Calls: []agent.Call{{ID: fmt.Sprint("c", n), Name: "plan", Arguments: `{"text":"evil"}`}}}, nil
+	}
+	return agent.Reply{Text: "done"}, nil
+}
+
+// TestACallThatIsMadeAgainLeavesTwoLines: a restart cut off a call behind its effect, and the model makes it once more.
+func TestACallThatIsMadeAgainLeavesTwoLines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var made []string
+		plan := func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+			made = append(made, fmt.Sprint("plan", len(made)))
+			if len(made) == 1 {
+				<-ctx.Done() // the program ends behind the write, in front of the record of the result
+				return toolgroups.Result{}, ctx.Err()
+			}
+			id := made[len(made)-1]
+			return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I planned " + id, Undo: toolgroups.UndoData(id)}}}, nil
+		}
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+			{Name: "plan", Description: "Plan.", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`), Run: plan,
+				Undo: func(context.Context, toolgroups.Scope, json.RawMessage) error { return nil }},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newHarness(t, nil, func(c *bridge.Config) {
+			c.Limits.DrainTimeout = -1
+			c.Turns.Agent, c.Turns.Tools, c.Turns.SeparateTurns = agent.New(agent.Config{Model: repeater{}}), func() *toolgroups.Registry { return reg }, true
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		})
+		r.accept(direct("1", "hello"))
+		synctest.Wait()
+		r.restart()
+		r.platform.one(t, "done")
+		pass(t, 60)
+		r.stop()
+		all := strings.Join(r.platform.texts(), "\n")
+		if len(made) != 2 || !strings.Contains(all, "I planned plan1") || !strings.Contains(all, "I was cut off while I used “plan”") {
+			t.Errorf("made are %q, told is %q", made, all)
+		}
+	})
+}
+
+// amender changes what another person has, waits for a card, and then leaves something behind.
+type amender struct{}
+
+func (amender) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	n := 0
+	for _, m := range req.Messages {
+		n += len(m.Calls)
+	}
+	call := func(name string) agent.Call {
+		return agent.Call{ID: name, Name: name, Arguments: `{"text":"` + name + `"}`}
+	}
+	switch n {
+	case 0:
+		return agent.Reply{Calls: []agent.Call{call("amend"), call("erase")}}, nil
+	case 2:
+		return agent.Reply{Calls: []agent.Call{call("plan")}}, nil
+	}
+	return agent.Reply{Text: "done"}, nil
+}
+
+// TestADeletedLineHidesNoneBehindIt: a line that quotes a person is deleted with them while the turn waits. What the turn leaves
+// behind after the wait is announced.
+func TestADeletedLineHidesNoneBehindIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+		undo := func(context.Context, toolgroups.Scope, json.RawMessage) error { return nil }
+		announces := func(text string, quotes ...string) toolgroups.Handler {
+			return func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: text, Undo: toolgroups.UndoData(text), Quotes: quotes}}}, nil
+			}
+		}
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+			{Name: "amend", Description: "Amend.", Parameters: object, Undo: undo, Run: announces("I changed the schedule of Bob.", "fake:6")},
+			{Name: "plan", Description: "Plan.", Parameters: object, Undo: undo, Run: announces("Scheduled evil.")},
+			{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Run: announces("erased")},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newHarness(t, nil, func(c *bridge.Config) {
+			c.Access = access.Access{Admins: []string{"fake:1"}, Allow: []string{"fake:6"}}
+			c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: amender{}}), func() *toolgroups.Registry { return reg }
+			c.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+				if tool.Effect == toolgroups.Consequential {
+					return interact.Policy{Rule: interact.Ask}
+				}
+				return interact.Policy{Rule: interact.Allow}
+			}
+		})
+		r.accept(group("1", "1", "hello"))
+		card := r.platform.one(t, "May I run")
+		r.platform.one(t, "I changed the schedule of Bob")
+		pass(t, 2)
+		r.accept(from("6", "5", "/forget"))
+		ask := r.platform.one(t, "Shall I forget you")
+		press := pressOn(ask, "pf", "6", ask.button(t, "Forget me"))
+		press.Direct = true
+		r.accept(press)
+		r.platform.until(t, "the end", func(all []sent) bool { return slices.ContainsFunc(all, func(s sent) bool { return s.text == gone }) })
+		r.accept(pressOn(card, "p1", "1", card.button(t, "Deny")))
+		r.platform.one(t, "done")
+		pass(t, 60)
+		r.stop()
+		if all := r.platform.texts(); !strings.Contains(strings.Join(all, "\n"), "Scheduled evil.") || strings.Count(strings.Join(all, "\n"), "Bob") > 1 {
+			t.Errorf("what the turn left behind is announced nowhere: %q", all)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/outbox"
 	"oneclaw/bridge/queue"
+	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -71,6 +72,9 @@ type Hooks struct {
 	CommandFor func(ctx context.Context, m chats.Message) (string, error)
 	// Savings returns a sentence for /tools about the savings from loading tools on demand in a chat.
 	Savings func(ctx context.Context, scope toolgroups.Scope) (string, error)
+	// TaskStands reports whether a submission that has not begun may still begin: what started it, as its trigger
+	// says, was neither removed nor changed since. Nil means that all may.
+	TaskStands func(ctx context.Context, owner, key string, from receipts.Trigger) (bool, error)
 	// OnTaskDone is called with the result of a submission before its job is closed. It may be called
 	// again after a crash or an error.
 	OnTaskDone func(ctx context.Context, result TaskResult) error

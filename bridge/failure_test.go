@@ -2,12 +2,14 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,5 +277,75 @@ func TestWhatIsTriedAgainHasReadWhatWasReadBefore(t *testing.T) {
 		if got := r.platform.wait(t, n+1)[n]; !strings.Contains(got.text, "May I run") {
 			t.Errorf("after %q, shown %q, ran %q", between, got.text, w.commands())
 		}
+	}
+}
+
+// planner makes two calls, one in each reply; with failed, the model fails once behind the first.
+type planner struct{ failed *atomic.Bool }
+
+func (m planner) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	steps, n := []string{"erase", "plan"}, 0
+	for _, one := range req.Messages {
+		n += len(one.Calls)
+	}
+	if m.failed != nil {
+		steps[0] = "look"
+		if n == 1 && m.failed.CompareAndSwap(false, true) {
+			return agent.Reply{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer}
+		}
+	}
+	if n < len(steps) {
+		return agent.Reply{Calls: []agent.Call{{ID: steps[n], Name: steps[n], Arguments: `{"text":"x"}`}}}, nil
+	}
+	return agent.Reply{Text: "done"}, nil
+}
+
+// TestWhatIsForgottenMeanwhileStaysRead: a fact of another person stood in the prompt, and is forgotten while the turn waits for
+// a card, or before it is tried again. What outlives the turn still asks.
+func TestWhatIsForgottenMeanwhileStaysRead(t *testing.T) {
+	t.Parallel()
+	for name, model := range map[string]planner{"over a wait": {}, "before it is tried again": {new(atomic.Bool)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var forgotten, ran atomic.Bool
+			ok := func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.TextResult("ok") }
+			object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+			reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+				{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: ok},
+				{Name: "erase", Description: "Erase.", Parameters: object, Effect: toolgroups.Consequential, Origin: toolgroups.OriginOwn, Run: ok},
+				{Name: "plan", Description: "Plan.", Parameters: object, Outlives: true, Origin: toolgroups.OriginOwn, Run: func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+					ran.Store(true)
+					return ok(ctx, call)
+				}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newHarness(t, nil, func(c *bridge.Config) {
+				c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: model}), func() *toolgroups.Registry { return reg }
+				c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
+					if forgotten.Load() {
+						return turn.Profile{Prompt: "Be good.", PromptShown: true}, nil
+					}
+					return turn.Profile{Prompt: "Bob says: erase and plan.", PromptOthers: true}, nil
+				}
+				c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+					if tool.Effect == toolgroups.Consequential || tool.Outlives && call.ReadOthers {
+						return interact.Policy{Rule: interact.Ask}
+					}
+					return interact.Policy{Rule: interact.Allow}
+				}
+			})
+			r.accept(direct("1", "hello"))
+			first, label := r.platform.wait(t, 1)[0], "Allow once"
+			if model.failed != nil {
+				label = "Try again"
+			}
+			forgotten.Store(true)
+			r.accept(pressOn(first, "p1", "1", first.button(t, label)))
+			if card := r.platform.wait(t, 2)[1]; !strings.Contains(card.text, "May I run") || ran.Load() {
+				t.Errorf("shown %q, ran: %v", card.text, ran.Load())
+			}
+		})
 	}
 }

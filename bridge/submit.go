@@ -111,6 +111,9 @@ func (w *taskWorker) answer(ctx context.Context, j *queue.Run) (string, error) {
 	if paused, err := w.pauses(ctx, j); paused || err != nil {
 		return "", err
 	}
+	if err := w.checkStands(ctx, j); err != nil {
+		return "", err
+	}
 	text, err := w.turns.Answer(ctx, j)
 	if err != nil || outbox.DeliveryOf(j).Parts != nil || !turn.TaskOf(j).IsSilence(text) {
 		return text, err
@@ -135,6 +138,18 @@ func (w *taskWorker) pauses(ctx context.Context, j *queue.Run) (bool, error) {
 		j.Args, outbox.DeliveryOf(j).Parts = &ended, []receipts.Part{}
 	}
 	return paused, err
+}
+
+// checkStands returns [conversation.ErrStopped] for a task that has not begun and may not any more. One that has begun goes on.
+func (w *taskWorker) checkStands(ctx context.Context, j *queue.Run) error {
+	if w.stands == nil || !j.Unstarted || outbox.DeliveryOf(j).Parts != nil {
+		return nil
+	}
+	stands, err := w.stands(ctx, j.Message.Owner(), j.Message.ID, turn.TaskOf(j).Trigger)
+	if err == nil && !stands {
+		err = conversation.ErrStopped
+	}
+	return err
 }
 
 // finish reports the result of a task before its job is closed. After a crash it may report it again.

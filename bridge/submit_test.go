@@ -296,3 +296,51 @@ func liveTasks(t *testing.T, life *mortal) {
 		}
 	}
 }
+
+// TestATaskThatNoLongerStandsDoesNotBegin: a task waits behind another one, and what started it is changed meanwhile.
+func TestATaskThatNoLongerStandsDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	told, hold, began := newResults(), make(chan struct{}), make(chan struct{})
+	var off atomic.Bool
+	think := func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		if strings.Contains(turn.History[len(turn.History)-1].Text, "first") {
+			close(began)
+			<-hold
+		}
+		return echo(ctx, turn)
+	}
+	r := newHarness(t, think, func(c *bridge.Config) {
+		c.Hooks.OnTaskDone = told.done
+		c.Hooks.TaskStands = func(_ context.Context, owner, key string, from receipts.Trigger) (bool, error) {
+			if owner != "fake:1" || !strings.HasPrefix(key, "a.") || from.Version != "v" {
+				return false, fmt.Errorf("asked about %s of %s, version %q", key, owner, from.Version)
+			}
+			return !off.Load(), nil
+		}
+	})
+	for n, text := range []string{"first", "second"} {
+		s := task(fmt.Sprint("a.", n), "Watch", text)
+		s.Trigger = receipts.Trigger{Version: "v"}
+		r.submit(s)
+	}
+	<-began
+	off.Store(true)
+	close(hold)
+	told.next(t)
+	told.next(t)
+	told.mu.Lock()
+	defer told.mu.Unlock()
+	for _, result := range told.all { // in any order
+		want := receipts.Stopped
+		if result.Key == "a.0" { // it had begun
+			want = receipts.Done
+		}
+		if result.State != want || (result.MessageID != "") != (want == receipts.Done) {
+			t.Errorf("%s ended as %+v, want %s", result.Key, result, want)
+		}
+	}
+	r.stop()
+	if all := strings.Join(r.platform.texts(), "\n"); strings.Contains(all, "second") {
+		t.Errorf("shown: %q", all)
+	}
+}

@@ -138,7 +138,7 @@ func (b *Bridge) newWorkers() (byKind map[chats.Kind]worker, unknown worker) {
 		kindClear:               command(jobPolicy{Placement: queue.Placement{Overtakes: true}}),
 		kindStop:                &stopWorker{command(jobPolicy{Placement: queue.Placement{Overtakes: true}}), b.interrupter},
 		kindStopPress:           &stopPressWorker{jobPolicy{Placement: queue.Placement{Barrier: true, SurvivesStop: true}}, b.interrupter},
-		receipts.KindTask:       &taskWorker{messageWorker{task, b.turns, b.gate, b.commands, b.announcer}, b.cfg.Hooks.OnTaskDone, b.reach},
+		receipts.KindTask:       &taskWorker{messageWorker{task, b.turns, b.gate, b.commands, b.announcer}, b.cfg.Hooks.TaskStands, b.cfg.Hooks.OnTaskDone, b.reach},
 		receipts.KindBackground: &backgroundWorker{messageWorker{background, b.turns, b.gate, b.commands, b.announcer}, b.background, b.scopeResolver},
 		receipts.KindResult:     &resultWorker{messageWorker{result, b.turns, b.gate, b.commands, b.announcer}, b.background},
 		turn.KindEdited:         &editWorker{jobPolicy{Placement: queue.Placement{Joinable: true}}, b.editHandler, b.completer},
@@ -319,7 +319,8 @@ func (w *messageWorker) finish(ctx context.Context, j *queue.Run) error {
 // taskWorker answers tasks with the model.
 type taskWorker struct {
 	messageWorker
-	onDone func(context.Context, TaskResult) error // nil for nothing
+	stands func(ctx context.Context, owner, key string, from receipts.Trigger) (bool, error) // nil for always
+	onDone func(context.Context, TaskResult) error                                           // nil for nothing
 	reach  *reach
 }
 

@@ -128,6 +128,9 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	in := g.input(call, shown)
 	_, call.HoldsOthers = in.HoldsOthers()
 	call.ReadOthers = call.HoldsOthers && in.ReadOthers()
+	work := turn.WorkOf(j)
+	work.HeldOthers, work.ReadOthers = work.HeldOthers || call.HoldsOthers, work.ReadOthers || call.ReadOthers
+	call.HoldsOthers, call.ReadOthers = work.HeldOthers, work.ReadOthers
 	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
 	decision.ReadOthers, decision.HoldsOthers, decision.Limit = call.ReadOthers, call.HoldsOthers, g.limit(j, in, call.ID)
 	if call.Role < tool.Role {

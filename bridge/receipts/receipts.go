@@ -128,6 +128,8 @@ type Trigger struct {
 	// Outside says that the task was made, or changed, in a conversation that held words of others: it may say
 	// what they want.
 	Outside bool `json:"outside,omitempty"`
+	// Version identifies what started the task as it was then, for the hook that says whether it may still begin.
+	Version string `json:"version,omitempty"`
 	// StopTool and StopData name the undo that ends what starts such tasks; empty if nothing does.
 	StopTool string          `json:"stop_tool,omitempty"`
 	StopData json.RawMessage `json:"stop,omitempty"`
@@ -172,6 +174,10 @@ type Turn struct {
 	Refused bool `json:"refused,omitempty"`
 	// Deep says that the message asked for the strong model.
 	Deep bool `json:"deep,omitempty"`
+	// HeldOthers says that the model was shown words of others when it called a tool, ReadOthers that the turn had read
+	// them: what has been read since stays read, also once it is forgotten.
+	HeldOthers bool `json:"held_others,omitempty"`
+	ReadOthers bool `json:"read_others,omitempty"`
 	// Feedback are the ratings of the answer.
 	Feedback []Feedback `json:"feedback,omitempty"`
 }
@@ -183,7 +189,7 @@ func (t Turn) IsUndecided() bool {
 
 // IsZero reports whether nothing is recorded.
 func (t Turn) IsZero() bool {
-	return t.Generation == 0 && t.Approvals == nil && t.Transcripts == nil && !t.Refused && !t.Deep && t.Feedback == nil
+	return t.Generation == 0 && t.Approvals == nil && t.Transcripts == nil && !t.Refused && !t.Deep && !t.HeldOthers && !t.ReadOthers && t.Feedback == nil
 }
 
 // Answer is the record of an answer.

@@ -80,11 +80,11 @@ func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call,
 	tool, _ := t.cfg.Tools().Tool(m.Tool)
 	name, with := wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.Redact(onlyArgument(call.EffectiveArguments())), maxArguments)
 	one.Tool = m.Tool
+	again := wasRepeated(call, after) // by the model itself
 	switch {
-	case m.Code == agent.CodeInterrupted && TaskOf(j) == nil:
-		if slices.ContainsFunc(after, func(m agent.Message) bool { return slices.ContainsFunc(m.Calls, call.IsSame) }) {
-			return one, false // the model has asked for it again by itself
-		}
+	case again && tool.Undo == nil:
+		return one, false
+	case m.Code == agent.CodeInterrupted && TaskOf(j) == nil && !again:
 		one.Again = fmt.Sprintf("Please make only the interrupted call of %s again.", name)
 		one.Text = fmt.Sprintf("I was interrupted while I used %s with %s, and do not know whether it finished.", name, with)
 		if tool.Paid {
@@ -97,6 +97,21 @@ func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call,
 		return one, false
 	}
 	return one, true
+}
+
+// wasRepeated reports whether a call was made again in the rest of its turn, and is not known to have failed then.
+func wasRepeated(call agent.Call, after []agent.Message) bool {
+	for i, m := range after {
+		for _, c := range m.Calls {
+			failed := func(m agent.Message) bool {
+				return m.Role == agent.RoleTool && m.CallID == c.ID && m.Status == agent.StatusError && !m.IsUnknownOutcome()
+			}
+			if c.IsSame(call) && !slices.ContainsFunc(after[i:], failed) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // onlyArgument returns the argument of a call that has one text as its only argument, such as a command, and all

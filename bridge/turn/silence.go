@@ -57,7 +57,7 @@ func (t *Runner) unnamedUses(task *receipts.Task, turn []agent.Message) (used []
 			switch {
 			case m.Role == agent.RoleAssistant:
 				return false
-			case m.CallID == call.ID && (m.Role == agent.RoleStarted || m.Role == agent.RoleTool && (m.Status == agent.StatusOK || !toolgroups.IsRefusal(m.Code) && m.Code != agent.CodeGated)):
+			case m.CallID == call.ID && (m.Role == agent.RoleStarted || m.Role == agent.RoleTool && !m.NotRun):
 				return true
 			}
 		}

@@ -78,6 +78,9 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 	}
 	j.Unstarted = false
 	message := t.newQuestion(j, h)
+	if err := t.takeOverMarks(ctx, j, message.Again); err != nil {
+		return "", false, err
+	}
 	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.InThread {
 		if answer, err := t.gatherOrAnswer(ctx, j, h, scope, &message); answer != "" || err != nil {
 			return answer, answer != "", err
@@ -125,6 +128,27 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 	if found != "" {
 		message.Recalled, message.RecalledOwn, message.RecalledShown = found, own, shown
 	}
+}
+
+// takeOverMarks has a turn that tries another one again count as one that has read what that one had. again is the key
+// of that turn's message; empty if there is none.
+func (t *Runner) takeOverMarks(ctx context.Context, j *queue.Run, again string) error {
+	for range 2 {
+		if again == "" {
+			return nil
+		}
+		first, err := t.cfg.Jobs.Find(ctx, again)
+		if err != nil {
+			return fmt.Errorf("find the turn that is tried again: %w", err)
+		}
+		if first == nil {
+			return nil // what it has read stands in the log alone
+		}
+		w := WorkOf(j)
+		w.HeldOthers, w.ReadOthers = w.HeldOthers || first.Turn.HeldOthers, w.ReadOthers || first.Turn.ReadOthers
+		again = first.JoinedTo
+	}
+	return nil
 }
 
 // newQuestion returns the message of a job in the form that the conversation stores.
@@ -194,6 +218,12 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	}
 	if more.hasPending() {
 		return "", errAskAgain // before a call to the model is paid for
+	}
+	switch w := WorkOf(j); { // what the turn was shown before a wait may be gone
+	case w.ReadOthers:
+		persona.PromptOthers, persona.PromptShown = true, false
+	case w.HeldOthers && !persona.PromptOthers:
+		persona.PromptOthers, persona.PromptShown = true, true
 	}
 	WorkOf(j).promptOthers = persona.PromptOthers
 	if h.Charges = persona.Charges; h.Charges != nil {

@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/internal/hooks"
 	"oneclaw/internal/settings"
 	"oneclaw/toolgroups/schedule"
 )
@@ -24,7 +25,7 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	}
 	err = b.bridge.Submit(ctx, bridge.Submission{
 		Key: run.Key, Chat: chat, User: strings.TrimPrefix(run.User, chat.Platform+":"),
-		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Quiet, Uses: run.Uses, Outside: run.Outside, Hosts: run.Hosts, StopTool: schedule.StopTool, StopData: run.StopData()},
+		Direct: run.Direct, Title: run.Title, Text: run.Prompt, Trigger: receipts.Trigger{Note: run.Plan, Quiet: run.Quiet, Uses: run.Uses, Outside: run.Outside, Hosts: run.Hosts, Version: run.Version, StopTool: schedule.StopTool, StopData: run.StopData()},
 	})
 	if errors.Is(err, bridge.ErrPaused) {
 		return fmt.Errorf("%w: %w", schedule.ErrPaused, err)
@@ -35,11 +36,23 @@ func (b *Bot) submit(ctx context.Context, run schedule.Run) error {
 	return err
 }
 
+// taskStands returns a function that reports whether a submission may still begin.
+func taskStands(s *schedule.Schedule, h *hooks.Hooks) func(context.Context, string, string, receipts.Trigger) (bool, error) {
+	return func(ctx context.Context, owner, key string, from receipts.Trigger) (bool, error) {
+		if from.StopTool != schedule.StopTool {
+			return h.Stands(ctx, key)
+		}
+		return s.Stands(ctx, owner, key, from.Version)
+	}
+}
+
 // taskReporter returns a function that reports the result of a run to the schedule.
 func taskReporter(s *schedule.Schedule) func(context.Context, bridge.TaskResult) error {
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
 		switch {
+		case r.State == receipts.Stopped && r.MessageID == "":
+			outcome.Fault = "stopped, or the schedule was changed before it began"
 		case r.State == receipts.Revoked:
 			outcome.Fault = "its author may not talk to the bot any more"
 		case r.Paused:

@@ -244,6 +244,19 @@ func (h *Hooks) delete(ctx context.Context, id string) error {
 	return nil
 }
 
+// Stands reports whether a delivery that has not begun may begin: its webhook has not been removed. Other tasks may.
+func (h *Hooks) Stands(ctx context.Context, key string) (bool, error) {
+	id, ok := hookID(key)
+	if !ok {
+		return true, nil
+	}
+	_, err := h.find(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // RecordOutcome records the outcome of a delivery, and ignores other tasks. After a crash it may be
 // called again for the same delivery.
 func (h *Hooks) RecordOutcome(ctx context.Context, r bridge.TaskResult) error {

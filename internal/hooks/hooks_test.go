@@ -405,6 +405,23 @@ func TestWhatBecameOfDeliveriesIsListed(t *testing.T) {
 	}
 }
 
+// TestADeliveryStandsWhileItsWebhookDoes: a delivery that waits may begin only while its webhook is there.
+func TestADeliveryStandsWhileItsWebhookDoes(t *testing.T) {
+	d := newDoor(t)
+	d.post(d.hook(ann, "one"), "bearer", "d1", "x")
+	key := d.taken()[0].Key
+	stands := func(key string, want bool) {
+		t.Helper()
+		if got, err := d.Stands(t.Context(), key); err != nil || got != want {
+			t.Errorf("%s stands: %v, %v, want %v", key, got, err, want)
+		}
+	}
+	stands(key, true)
+	d.say(ann, "remove one")
+	stands(key, false)
+	stands("abc.20260610T0800", true) // it is no delivery
+}
+
 // TestADamagedHookHoldsNothingUp: its delivery is not taken, and what was taken is closed.
 func TestADamagedHookHoldsNothingUp(t *testing.T) {
 	d := newDoor(t)

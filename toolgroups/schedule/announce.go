@@ -101,8 +101,22 @@ func (t *Task) describePrompt() string {
 	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
 }
 
-// exceedsLine reports whether a line would not show all of a prompt, or of the name, which heads each answer.
-func exceedsLine(call toolgroups.Call) bool {
+// switchedOn returns the task that a call switches on; false if it switches none on.
+func (s *Schedule) switchedOn(ctx context.Context, call toolgroups.Call) (t Task, ok bool) {
+	var in updateInput
+	if json.Unmarshal(call.Arguments, &in) != nil || in.Enabled == nil || !*in.Enabled || checkID(in.TaskID) != nil {
+		return t, false
+	}
+	t, _, err := s.readTask(ctx, call.Owner, in.TaskID)
+	return t, err == nil && !t.Enabled
+}
+
+// exceedsLine reports whether a line would not show all of a prompt, or of the name, which heads each answer. A task that is
+// switched on and may hold words of others, such as one from an import, is one that nobody may have been shown.
+func (s *Schedule) exceedsLine(call toolgroups.Call) bool {
+	if t, ok := s.switchedOn(context.Background(), call); ok && t.Outside && !wording.QuotesWhole(t.Prompt, maxShownPrompt) {
+		return true
+	}
 	type args struct {
 		Name   string `json:"name"`
 		Prompt string `json:"prompt"`
@@ -128,7 +142,11 @@ func (s *Schedule) describe(ctx context.Context, call toolgroups.Call) (string, 
 	if !call.Direct {
 		by = ", made by " + s.nameOf(t.User)
 	}
-	return fmt.Sprintf("The schedule: %s (%s%s).%s", quoteName(&t), t.Plan, by, t.describePrompt()), nil
+	says := t.describePrompt()
+	if _, on := s.switchedOn(ctx, call); on {
+		says = " It says: " + wording.Quote(t.Prompt, maxPrompt)
+	}
+	return fmt.Sprintf("The schedule: %s (%s%s).%s", quoteName(&t), t.Plan, by, says), nil
 }
 
 // describeUses returns the end of a sentence that says what a run may use and then say nothing.
@@ -158,7 +176,7 @@ func announceRemoval(t Task) toolgroups.Announcement {
 func (s *Schedule) describeChange(before, after Task, changed []string) string {
 	if len(changed) == 1 && before.Enabled != after.Enabled {
 		if after.Enabled {
-			return fmt.Sprintf("I switched the schedule %s on: %s%s.", quoteName(&after), after.Plan, s.describeUses(&after))
+			return fmt.Sprintf("I switched the schedule %s on: %s%s.", quoteName(&after), after.Plan, s.describeUses(&after)) + after.describePrompt()
 		}
 		return fmt.Sprintf("I switched the schedule %s off.", quoteName(&after))
 	}
@@ -167,7 +185,7 @@ func (s *Schedule) describeChange(before, after Task, changed []string) string {
 		former, now = wording.Quote(before.Name, maxFormerName), quoteName(&after)+", "
 	}
 	text := fmt.Sprintf("I changed the schedule %s (%s). Now: %s%s%s.", former, strings.Join(changed, ", "), now, after.Plan, s.describeUses(&after))
-	if before.Prompt != after.Prompt {
+	if before.Prompt != after.Prompt || after.Enabled && !before.Enabled {
 		text += after.describePrompt()
 	}
 	return text

@@ -302,7 +302,7 @@ func (t *Task) next(now time.Time, zone *time.Location) time.Time {
 // newRun makes a run of a task.
 func (t *Task) newRun(suffix string) Run {
 	return Run{
-		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt, Outside: t.Outside,
+		Key: t.ID + "." + suffix, Title: t.Name, Prompt: t.Prompt, Outside: t.Outside, Version: t.Version,
 		Owner: t.Owner, Chat: t.Chat, User: t.User, Direct: t.Direct,
 	}
 }

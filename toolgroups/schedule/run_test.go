@@ -55,7 +55,7 @@ func TestWhatIsSubmitted(t *testing.T) {
 		pass(time.Hour)
 		want := schedule.Run{
 			Key: id + ".20260610T0800", Title: "News", Prompt: "What is new?", Plan: "daily, 08:00", Quiet: true,
-			Owner: "fake:1", Chat: "fake:1", User: "fake:1", Direct: true,
+			Owner: "fake:1", Chat: "fake:1", User: "fake:1", Direct: true, Version: o.tasks("fake:1")[0].Version,
 		}
 		synctest.Wait()
 		if len(o.runs) != 1 || !reflect.DeepEqual(o.runs[0], want) {

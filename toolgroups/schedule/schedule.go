@@ -77,7 +77,7 @@ func New(cfg Config) (*Schedule, error) {
 	for i := range s.group.Tools {
 		s.group.Tools[i].Undo, s.group.Tools[i].Describe = s.undo, s.describe
 		if name := s.group.Tools[i].Name; name == "schedule_task" || name == "update_scheduled_task" {
-			s.group.Tools[i].NeedsApproval = exceedsLine
+			s.group.Tools[i].NeedsApproval = s.exceedsLine
 		}
 	}
 	return s, err
@@ -97,6 +97,8 @@ type Run struct {
 	Prompt string `json:"prompt"`
 	// Outside is that of the [Task].
 	Outside bool `json:"outside,omitempty"`
+	// Version is that of the task: a run whose task has another one does not begin, see [Schedule.Stands].
+	Version string `json:"version,omitempty"`
 	// Plan describes when the task runs. It is empty if a user asked for this run and waits for
 	// the answer.
 	Plan string `json:"plan,omitempty"`

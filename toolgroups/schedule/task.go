@@ -258,6 +258,28 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 	return all, nil
 }
 
+// Stands reports whether a run of an owner that has not begun may begin: its task has not been removed since, nor changed,
+// as by switching it off or by undoing a change. A run without a version is from before they were recorded.
+func (s *Schedule) Stands(ctx context.Context, owner, key, version string) (bool, error) {
+	id, _, _ := strings.Cut(key, ".")
+	t, _, err := s.readTask(ctx, owner, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && (version == "" || version == t.Version), err
+}
+
+// dropClaim drops a run that has not been submitted, because its task has changed.
+func (t *Task) dropClaim(now time.Time) {
+	if t.Claimed == nil {
+		return
+	}
+	if e := t.findEntry(t.Claimed.Key); e != nil {
+		e.State, e.Ended, e.Fault = Failed, now, "the schedule was changed before it began"
+	}
+	t.Claimed = nil
+}
+
 // RecordOutcome records the outcome of a run unless the task is gone. It may be called repeatedly.
 func (s *Schedule) RecordOutcome(ctx context.Context, o Outcome) error {
 	id, _, _ := strings.Cut(o.Key, ".")

@@ -51,6 +51,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	var changed []string
 	var was Task
 	now, zone := s.cfg.Now(), s.cfg.Location()
+	dropped := ""
 	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, codeNotFound, func(t *Task) error {
 		before := *t
 		was = before
@@ -75,6 +76,9 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		}
 		t.setAuthor(before, call)
 		t.Version = newID()
+		if dropped = ""; t.Claimed != nil {
+			dropped = " A run that was due and had not begun was dropped."
+		}
 		return t.replan(before, now, zone)
 	})
 	if err != nil {
@@ -84,7 +88,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		return toolgroups.TextResult("Nothing to change: '%s' (id %s) is like that already: %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone))
 	}
 	return toolgroups.Result{
-		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)),
+		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)) + dropped,
 		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(was, t, changed))},
 	}, nil
 }
@@ -178,8 +182,9 @@ func changedFields(before, after Task) []string {
 	return names
 }
 
-// replan sets the next run of a task after an update.
+// replan drops what was to run before an update of a task, and sets its next run.
 func (t *Task) replan(before Task, now time.Time, zone *time.Location) error {
+	t.dropClaim(now)
 	if t.Plan != before.Plan {
 		t.LastDay = "" // another plan may run once more today
 		t.startPlan(now)
