@@ -144,3 +144,11 @@ func (r *receiver) nameLookupFor(ctx context.Context, forBot bool) nameLookup {
 func (p *platform) UserName(ctx context.Context, user string) string {
 	return p.lookUpName(ctx, user, nameTimeout)
 }
+
+// UserZone implements [chats.UserZoner].
+func (p *platform) UserZone(ctx context.Context, user string) string {
+	id, _ := slackID(user)
+	p.lookUpName(ctx, id, nameTimeout)
+	known, _ := p.people.Get(id)
+	return known.zone
+}

@@ -93,6 +93,7 @@ var (
 	_ chats.FileEditor      = (*platform)(nil)
 	_ chats.ThreadReader    = (*platform)(nil)
 	_ chats.UserNamer       = (*platform)(nil)
+	_ chats.UserZoner       = (*platform)(nil)
 	_ chats.FileSender      = (*platform)(nil)
 	_ chats.VoiceSender     = (*platform)(nil)
 	_ chats.AdminChecker    = (*platform)(nil)

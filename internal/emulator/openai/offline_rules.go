@@ -45,6 +45,7 @@ func (t *turn) rules() []rule {
 		{t.isSum(), t.calculate},
 		{reminderPattern.MatchString(t.said), t.scheduleReminder},
 		{asksToRemember(t.said), t.remember},
+		{cityZone(t.said, livesIn) != "", func() Reply { return t.note(strings.TrimSpace(strings.TrimRight(t.said, ".! "))) }},
 		{forgetPattern.MatchString(strings.TrimSpace(t.said)), t.forget},
 		{writeFile.MatchString(t.said), t.writeFileReply},
 		{loadGroup.MatchString(t.said), t.loadGroupReply},
@@ -90,7 +91,7 @@ func (t *turn) tellTime() Reply {
 	where := ""
 	if m := zone.FindStringSubmatch(t.said); m != nil {
 		args["timezone"] = m[1]
-	} else if zone := cityZone(t.said); zone != "" {
+	} else if zone := cityZone(t.said, cityClock); zone != "" {
 		args["timezone"] = zone
 	}
 	if args["timezone"] != nil {
