@@ -16,6 +16,7 @@ var (
 	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
 	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
+	abilities  = regexp.MustCompile(`(?i)^\W*(what can you do|help|explain yourself)(?: for me)?\W*$`)
 	capability = regexp.MustCompile(`(?i)\b(what can you do|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
 )
 
@@ -57,6 +58,7 @@ func (t *turn) rules() []rule {
 		{tablePattern.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.writeTable},
 		{codePattern.MatchString(t.said), t.writeCode},
 		{clock.MatchString(t.said), t.tellTime},
+		{abilities.MatchString(t.said), t.describeAbilities},
 		{capability.MatchString(t.said), t.describeGroups},
 		{readFile.MatchString(t.said), t.readFileReply},
 		{runCommand.MatchString(t.said), t.runCommandReply},
@@ -71,6 +73,15 @@ func (t *turn) rules() []rule {
 		rule{modelOnlyPattern.MatchString(t.said), t.decline},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
 	)
+}
+
+// describeAbilities answers in the words of people.
+func (t *turn) describeAbilities() Reply {
+	said := t.introduce()
+	if len(t.groups) > 0 {
+		said.Text += "\n\n/tools shows what else you can ask for."
+	}
+	return said
 }
 
 func (t *turn) describeGroups() Reply {
