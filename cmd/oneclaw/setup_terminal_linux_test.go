@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +35,21 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 		t.Fatal(err)
 	}
 	return person, program
+}
+
+// awaitHidden waits until a terminal no longer shows what is typed, which is after the prompt.
+func awaitHidden(t *testing.T, terminal *os.File) {
+	t.Helper()
+	for {
+		mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode.Lflag&unix.ECHO == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // TestSetupAsksAgainInATerminal answers wrongly, goes back, and ends with what was answered last.
@@ -100,6 +116,9 @@ func TestSetupAsksAgainInATerminal(t *testing.T) {
 		}
 		if shown := read(step.asks); !strings.Contains(shown, step.says) {
 			t.Fatalf("after %q: %q does not say %q", step.answer, shown, step.says)
+		}
+		if strings.Contains(step.asks, "paste") {
+			awaitHidden(t, person)
 		}
 	}
 	if err := cmd.Wait(); err != nil {
