@@ -197,7 +197,7 @@ func TestCommandsDoNotWaitForATurn(t *testing.T) {
 	for n, c := range []string{"/help", "/status", "/tools", "/whoami"} {
 		r.accept(direct(fmt.Sprint("c", n), c))
 		got := r.platform.wait(t, n+1)[n].text
-		for _, want := range [][]string{{"/clear"}, {"1 more message waits"}, {"Loaded: none"}, {"fake:1"}}[n] {
+		for _, want := range [][]string{{"/clear", "`/help more`"}, {"1 more message waits"}, {"Loaded: none"}, {"fake:1"}}[n] {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s answers %q, want %q in it", c, got, want)
 			}

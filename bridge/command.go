@@ -395,8 +395,31 @@ func (c *commandRegistry) start(context.Context, *queue.Run, string) (string, er
 	return "Hello! Write what you need, or send me a file. /help lists what I can do.", nil
 }
 
+// helpMore is the argument of /help that lists all commands.
+const helpMore = "more"
+
+// helpText shows what people ask for, in their words.
+const helpText = `Write to me as you would to a person. For example:
+
+- “Summarise https://example.com”, or send a PDF, a photo or a document, and ask about it
+- “Remind me tomorrow at nine to call Bob”
+- “Remember that I am vegetarian”
+- “Make a spreadsheet of these costs: …”
+- “In the background, compare these three pages: …”
+- “What did we say about Lisbon last week?”
+
+/tools shows what else you can ask for. /stop stops me, /clear starts a new conversation, and ` + "`/help more`" + ` lists all commands.`
+
 func (c *commandRegistry) help(_ context.Context, j *queue.Run, args string) (string, error) {
-	if name := strings.TrimLeft(strings.TrimSpace(args), "/!"); name != "" {
+	more := strings.EqualFold(strings.TrimSpace(args), helpMore)
+	if !more && strings.TrimSpace(args) == "" {
+		text := helpText
+		if !j.Message.Direct {
+			text += "\n\n" + c.listeningText(j.Message)
+		}
+		return text, nil
+	}
+	if name := strings.TrimLeft(strings.TrimSpace(args), "/!"); !more {
 		one, known := c.find(strings.ToLower(name))
 		if !known {
 			return c.unknownCommandText(wording.OneLine(name, maxCommandName)), nil
@@ -404,10 +427,6 @@ func (c *commandRegistry) help(_ context.Context, j *queue.Run, args string) (st
 		return fmt.Sprintf("/%s – %s", one.Name, one.Description), nil
 	}
 	var text strings.Builder
-	text.WriteString("I answer your messages, and I have tools to get things done. I load the ones I need as we go.\n\n")
-	if !j.Message.Direct {
-		text.WriteString(c.listeningText(j.Message) + "\n\n")
-	}
 	admin := c.adminChecker.isBotAdmin(j.Message)
 	for _, info := range c.infos() {
 		if !info.Admin || admin {

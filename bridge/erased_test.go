@@ -89,7 +89,7 @@ func TestForgettingAPersonLeavesTheGroupsOfASharedChat(t *testing.T) {
 		load := pressOn(panel, "p1", "1", panel.button(t, "Group 2"))
 		load.UserName = "Secretary"
 		r.accept(load)
-		r.platform.until(t, "the load", func(all []sent) bool { return strings.Contains(all[2].text, "Loaded: g1, g2") })
+		r.platform.until(t, "the load", func(all []sent) bool { return strings.Contains(all[2].text, "Loaded: Group 1, Group 2") })
 		card := ask(4, direct("4", "/forget"))[3]
 		r.accept(pressOn(card, "p2", "1", card.button(t, "Forget me")))
 		r.platform.wait(t, 5)

@@ -25,7 +25,7 @@ func cupboard(t *testing.T, n int) func(*bridge.Config) {
 	var groups []toolgroups.Group
 	for i := 1; i <= n; i++ {
 		g := toolgroups.Group{
-			Name: fmt.Sprint("g", i), DisplayName: fmt.Sprint("Group ", i), Description: "Does things",
+			Name: fmt.Sprint("g", i), DisplayName: fmt.Sprint("Group ", i), Description: "Does things", Example: "Do a thing",
 			Tools: []toolgroups.Tool{{
 				Name: fmt.Sprint("tool_", i), Description: "Does a thing", Parameters: json.RawMessage(`{"type":"object"}`),
 				Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
@@ -106,7 +106,7 @@ func TestThePanelQuotesWhatAServerSays(t *testing.T) {
 	r.accept(direct("1", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
 	r.accept(pressOn(panel, "p1", "1", panel.button(t, "Show all")))
-	r.platform.until(t, "all groups", has("○ **mcp_notes** (1)"+quotedOfServer))
+	r.platform.until(t, "all groups", has("○ **mcp_notes**"+quotedOfServer))
 }
 
 // The panel shows what tools cost and loads groups by hand, for the next request and
@@ -119,18 +119,21 @@ func TestPanelLoadsAGroup(t *testing.T) {
 	})
 	r.accept(direct("1", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
-	if !strings.HasPrefix(panel.text, "Loaded: none. I load tools as needed (") || !strings.HasSuffix(panel.text, " % cheaper).") {
-		t.Errorf("shown is %q", panel.text)
+	if want := "Just ask: I load the tools that I need. For example:\n\n- **Group 1** – “Do a thing”\n- **Group 2** – “Do a thing”\n- **Group 3** – “Do a thing”\n\nLoaded: none."; panel.text != want {
+		t.Errorf("shown is %q, want %q", panel.text, want)
 	}
 	if got := labels(panel); !slices.Equal(got, []string{"Group 1", "Group 2", "Group 3", "Show all"}) {
 		t.Errorf("buttons %v", got)
 	}
 	r.accept(pressOn(panel, "p0", "1", panel.button(t, "Show all")))
-	panel = r.platform.until(t, "all groups", func(all []sent) bool { return strings.Contains(all[0].text, "○ **g2** (1) – Does things") })[0]
-	for _, want := range []string{"1 of 5 tools are loaded: about ", "Saved in fake:1."} {
+	panel = r.platform.until(t, "all groups", func(all []sent) bool { return strings.Contains(all[0].text, "○ **Group 2** – “Do a thing”") })[0]
+	for _, want := range []string{"1 of 5 tools are loaded."} {
 		if !strings.Contains(panel.text, want) {
 			t.Errorf("%q is not in %q", want, panel.text)
 		}
+	}
+	if strings.Contains(panel.text, "Saved") {
+		t.Errorf("no administrator is told what is saved: %q", panel.text)
 	}
 	if got := labels(panel); !slices.Equal(got, []string{"Group 1", "Group 2", "Group 3"}) {
 		t.Errorf("with all groups there are the buttons %v", got)
@@ -140,7 +143,7 @@ func TestPanelLoadsAGroup(t *testing.T) {
 	if got := r.platform.toast(t, "p1"); got != "Loading Group 2." {
 		t.Errorf("told %q", got)
 	}
-	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g2.") })[0]
+	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: Group 2.") })[0]
 	if got := labels(shown); !slices.Equal(got, []string{"Group 1", "Group 3", "Show all"}) {
 		t.Errorf("buttons %v under %q", got, shown.text)
 	}
@@ -190,7 +193,7 @@ func TestPanelKnowsTheLimitsOfTheModel(t *testing.T) {
 	r.accept(direct("1", "/tools"))
 	panel := r.platform.wait(t, 1)[0]
 	r.accept(pressOn(panel, "p1", "1", panel.button(t, "Group 2")))
-	panel = r.platform.until(t, "the load", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g2.") })[0]
+	panel = r.platform.until(t, "the load", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: Group 2.") })[0]
 	r.accept(pressOn(panel, "p2", "1", panel.button(t, "Show all")))
 	r.platform.until(t, "what is loaded", func(all []sent) bool { return strings.Contains(all[0].text, "3 of 5 tools are loaded") })
 	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
@@ -225,7 +228,7 @@ func TestPanelWaitsForItsTurn(t *testing.T) {
 		t.Errorf("loaded in the middle of a turn: %v", groups)
 	}
 	s.free <- struct{}{}
-	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g1.") })[0]
+	shown := r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: Group 1.") })[0]
 	var roles []agent.Role
 	for m, err := range conversation.Messages(t.Context(), r.cfg.Store, "fake:1/1") {
 		if err != nil {
@@ -274,7 +277,7 @@ func TestPanelLooksWhoPresses(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	r.accept(pressOn(panel, "p4", "9", admins))
-	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: g20.") })
+	r.platform.until(t, "edit", func(all []sent) bool { return strings.Contains(all[0].text, "Loaded: Group 20.") })
 	r.accept(group("2", "2", "/tools"))
 	if got := labels(r.platform.wait(t, 2)[1]); slices.Contains(got, "Group 20") {
 		t.Errorf("a user has the buttons %v", got)

@@ -170,7 +170,7 @@ func (p *putOff) Send(ctx context.Context, to chats.Address, part chats.Part) (s
 	return p.platform.Send(ctx, to, part)
 }
 
-const helpBegins = "I answer your messages"
+const helpBegins = "Write to me as you would to a person"
 
 // hanging asks nobody and answers nothing until its turn is ended, which it says.
 type hanging struct{ begun, ended chan struct{} }

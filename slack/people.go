@@ -29,6 +29,7 @@ type person struct {
 	name      string
 	admin     bool
 	team      string // the workspace
+	zone      string // the IANA name of the time zone
 	fetchedAt time.Time
 }
 
@@ -46,6 +47,7 @@ func (p *platform) fetchPerson(ctx context.Context, id string) (person, error) {
 			IsBot          bool   `json:"is_bot"`
 			IsRestricted   bool   `json:"is_restricted"`
 			IsStranger     bool   `json:"is_stranger"`
+			TZ             string `json:"tz"`
 			Profile        struct {
 				RealName    string `json:"real_name"`
 				DisplayName string `json:"display_name"`
@@ -64,6 +66,7 @@ func (p *platform) fetchPerson(ctx context.Context, id string) (person, error) {
 		name:      strings.Join(strings.Fields(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name)), " "),
 		admin:     (u.IsAdmin || u.IsOwner || u.IsPrimaryOwner) && !u.Deleted && !u.IsBot && !u.IsRestricted && !u.IsStranger,
 		team:      u.TeamID,
+		zone:      u.TZ,
 		fetchedAt: time.Now(),
 	}
 	p.people.Put(id, found, personAge)

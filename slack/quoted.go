@@ -152,3 +152,11 @@ func (p *platform) ChatName(ctx context.Context, chat chats.Chat) string {
 	}
 	return ""
 }
+
+// UserZone implements [chats.UserZoner].
+func (p *platform) UserZone(ctx context.Context, user string) string {
+	id, _ := slackID(user)
+	p.lookUpName(ctx, id, nameTimeout)
+	known, _ := p.people.Get(id)
+	return known.zone
+}

@@ -99,7 +99,12 @@ func (s *Settings) Questions() []doctor.Question {
 			alone := *s
 			alone.BotToken, alone.AppToken, alone.SigningSecret = redact.Secret(token), "", "not needed to ask who the bot is"
 			app, err := check(ctx, config{Settings: alone})
-			if err == nil {
+			switch {
+			case !strings.HasPrefix(token, "xoxb-"):
+				err = errors.New("that is not a bot token, which begins with xoxb-")
+			case isTokenError(err):
+				err = errors.New("Slack does not accept this token: copy all of it, and install the app again if its scopes have changed")
+			case err == nil:
 				s.BotToken = alone.BotToken
 			}
 			return "This is @" + app.name + " in " + app.team + ".", err
@@ -110,6 +115,12 @@ func (s *Settings) Questions() []doctor.Question {
 		Check: func(ctx context.Context, token string) (string, error) {
 			s.AppToken = redact.Secret(token)
 			_, err := check(ctx, config{Settings: *s})
+			switch {
+			case !strings.HasPrefix(token, "xapp-"):
+				err = errors.New("that is not an app-level token, which begins with xapp-")
+			case isTokenError(err), hasErrorCode(err, "missing_scope"):
+				err = errors.New("Slack opens no connection for this token: copy all of it, or make one with the scope connections:write, and see that Socket Mode is on")
+			}
 			return "Slack opens a connection for it.", err
 		},
 	}}

@@ -94,6 +94,7 @@ var (
 	_ chats.ThreadReader    = (*platform)(nil)
 	_ chats.UserNamer       = (*platform)(nil)
 	_ chats.ChatNamer       = (*platform)(nil)
+	_ chats.UserZoner       = (*platform)(nil)
 	_ chats.FileSender      = (*platform)(nil)
 	_ chats.VoiceSender     = (*platform)(nil)
 	_ chats.AdminChecker    = (*platform)(nil)

@@ -109,6 +109,12 @@ func (s *Settings) Questions() []doctor.Question {
 		Check: func(ctx context.Context, token string) (string, error) {
 			s.Token = redact.Secret(token)
 			self, err := check(ctx, config{Settings: *s})
+			switch {
+			case !tokenPattern.MatchString(token):
+				err = errors.New("that is not a token: want digits, a colon, and letters, as @BotFather shows it")
+			case isTokenError(err):
+				err = errors.New("Telegram does not know this token: copy the whole line from @BotFather, who shows it again after /token")
+			}
 			return "This is @" + self.username + ".", err
 		},
 	}}

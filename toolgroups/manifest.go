@@ -55,7 +55,7 @@ type Manifest struct {
 // like the file. A list is a group named like the file, of at most [MaxGroupTools] tools. The first
 // element of the list may be
 //
-//	{"_meta": true, "display_name": "…", "description": "…", "role": "admin"}
+//	{"_meta": true, "display_name": "…", "description": "…", "example": "…", "role": "admin"}
 //
 // and the others are tools. The members of a tool are name, description, parameters, function (its
 // key in handlers, by default the name; any if handlers is nil), timeout_s or timeoutSeconds, effect
@@ -195,6 +195,7 @@ func label(i int, name string) string {
 func parseMeta(e map[string]json.RawMessage, group *Group) (err error) {
 	group.DisplayName = trimmedString(e["display_name"])
 	group.Description = trimmedString(e["description"])
+	group.Example = trimmedString(e["example"])
 	group.Role, err = parseRole(e["role"])
 	return err
 }

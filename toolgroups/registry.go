@@ -23,6 +23,9 @@ type Group struct {
 	// Description is one line for the listing in the prompt. If empty, it is made from the names of
 	// the group and its tools.
 	Description string
+	// Example is something that a user could ask for, in their words, of a group that comes with the program. It is shown
+	// to users alone.
+	Example string
 	// Tools are in the order in which the model sees them; may be empty.
 	Tools []Tool
 	// Notes tell the model more about the tools, in the result of a load.

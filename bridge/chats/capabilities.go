@@ -134,6 +134,12 @@ type ChatNamer interface {
 	ChatName(ctx context.Context, chat Chat) string
 }
 
+// UserZoner is a platform that knows in which time zone users live.
+type UserZoner interface {
+	// UserZone returns the IANA name of a user's time zone, or "" if it is not available soon.
+	UserZone(ctx context.Context, user string) string
+}
+
 // UserIDChecker is a platform whose user ids have a recognizable form.
 type UserIDChecker interface {
 	// IsUserID reports whether id has the form of [Message.User].

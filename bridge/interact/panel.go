@@ -83,20 +83,30 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	}
 	registry := p.Tools()
 	offered := round.Tools()
-	all := toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
-	text := fmt.Sprintf("Loaded: %s. I load tools as needed", wording.JoinOr(loaded, "none"))
-	some, every := toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(all)
-	if cheaper := 100 * (every - some) / max(every, 1); cheaper > 0 {
-		text += fmt.Sprintf(" (%d %% cheaper)", cheaper)
+	shown, turn := panelGroups(loadable(registry, loaded, offered, scope.Role), page)
+	text := "Just ask: I load the tools that I need."
+	for i, g := range shown {
+		if i == 0 {
+			text += " For example:\n"
+		}
+		text += "\n- " + describeUse(g)
 	}
-	card := Card{Kind: PanelKind, Text: text + ".", Choices: panelButtons(loadable(registry, loaded, offered, scope.Role), page)}
+	var names []string
+	for _, name := range loaded {
+		if g, known := registry.Group(name); known {
+			name = groupName(g)
+		}
+		names = append(names, name)
+	}
+	text += fmt.Sprintf("\n\nLoaded: %s.", wording.JoinOr(names, "none"))
+	card := Card{Kind: PanelKind, Text: text, Choices: panelButtons(shown, turn)}
 	if len(registry.Groups()) > 0 {
 		card.Choices = append(card.Choices, []Choice{{Label: "Show all", Value: choiceAll}})
 	}
 	return card, nil
 }
 
-// describeAll describes each group, and how much loading them on demand saves.
+// describeAll describes each group, and to administrators how much loading them on demand saves.
 func (p Panel) describeAll(ctx context.Context, scope toolgroups.Scope) (string, error) {
 	round, loaded, err := p.Rounds.Round(ctx, scope)
 	if err != nil {
@@ -104,9 +114,8 @@ func (p Panel) describeAll(ctx context.Context, scope toolgroups.Scope) (string,
 	}
 	registry := p.Tools()
 	offered, every := round.Tools(), toolgroups.NewSet(p.Tools, registry.GroupNames()).Round().Tools()
-	text := groupList(registry, loaded) + fmt.Sprintf("%d of %d tools are loaded: about %d tokens a request instead of %d.",
-		len(offered), len(every), toolgroups.EstimateTokens(offered), toolgroups.EstimateTokens(every))
-	if p.Savings != nil {
+	text := groupList(registry, loaded, scope.Role) + fmt.Sprintf("%d of %d tools are loaded.", len(offered), len(every))
+	if p.Savings != nil && scope.Role >= toolgroups.RoleAdmin {
 		saved, err := p.Savings(ctx, scope)
 		if err != nil {
 			p.Log.Warn("the savings cannot be computed", "chat", scope.Chat, "err", err)
@@ -117,17 +126,21 @@ func (p Panel) describeAll(ctx context.Context, scope toolgroups.Scope) (string,
 	return text + " A button loads a group now, /clear puts all away.", nil
 }
 
-// groupList describes all groups, or lists only their names if that is too long for a message.
-func groupList(registry *toolgroups.Registry, loaded []string) string {
+// groupList describes all groups that a user with a role may load, or lists only their names if that is too long for a
+// message.
+func groupList(registry *toolgroups.Registry, loaded []string, role toolgroups.Role) string {
 	var text strings.Builder
 	names := make([]string, 0, len(registry.Groups()))
 	for _, g := range registry.Groups() {
+		if role < g.Role {
+			continue
+		}
 		mark := "○"
 		if slices.Contains(loaded, g.Name) {
 			mark = "●"
 		}
-		names = append(names, fmt.Sprintf("%s %s (%d)", mark, g.Name, len(g.Tools)))
-		fmt.Fprintf(&text, "%s **%s** (%d) – %s\n\n", mark, g.Name, len(g.Tools), DescribeGroup(g))
+		names = append(names, mark+" "+GroupLabel(g))
+		fmt.Fprintf(&text, "%s %s\n\n", mark, describeUse(g))
 	}
 	if text.Len() > maxPanel {
 		return wording.Clip(strings.Join(names, ", "), maxPanel) + "\n\n"
@@ -144,24 +157,27 @@ func loadable(registry *toolgroups.Registry, loaded []string, offered []toolgrou
 	})
 }
 
-func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
+// panelGroups returns the groups on a page, and the buttons that turn it.
+func panelGroups(groups []toolgroups.Group, page int) (shown []toolgroups.Group, turn []Choice) {
 	pages := (len(groups) + panelPage - 1) / panelPage
 	page = min(max(page, 0), max(pages-1, 0))
+	if page > 0 {
+		turn = append(turn, Choice{Label: "‹ Back", Value: choicePage + " " + strconv.Itoa(page-1)})
+	}
+	if page < pages-1 {
+		turn = append(turn, Choice{Label: "More ›", Value: choicePage + " " + strconv.Itoa(page+1)})
+	}
+	return groups[page*panelPage : min((page+1)*panelPage, len(groups))], turn
+}
+
+func panelButtons(shown []toolgroups.Group, turn []Choice) [][]Choice {
 	var rows [][]Choice
-	shown := groups[page*panelPage : min((page+1)*panelPage, len(groups))]
 	for row := range slices.Chunk(shown, panelRow) {
 		var choices []Choice
 		for _, g := range row {
 			choices = append(choices, Choice{Label: GroupLabel(g), Value: choiceLoad + " " + g.Name})
 		}
 		rows = append(rows, choices)
-	}
-	var turn []Choice
-	if page > 0 {
-		turn = append(turn, Choice{Label: "‹ Back", Value: choicePage + " " + strconv.Itoa(page-1)})
-	}
-	if page < pages-1 {
-		turn = append(turn, Choice{Label: "More ›", Value: choicePage + " " + strconv.Itoa(page+1)})
 	}
 	if turn != nil {
 		rows = append(rows, turn)
@@ -172,6 +188,23 @@ func panelButtons(groups []toolgroups.Group, page int) [][]Choice {
 // GroupLabel returns the label of a group's button.
 func GroupLabel(g toolgroups.Group) string {
 	return wording.Clip(cmp.Or(g.DisplayName, g.Name), MaxLabel)
+}
+
+// describeUse returns the name of a group with what a user could ask for, or with its description, in Markdown.
+func describeUse(g toolgroups.Group) string {
+	if g.Source != toolgroups.SourceBuiltin || g.Example == "" {
+		return "**" + groupName(g) + "** – " + DescribeGroup(g)
+	}
+	return "**" + groupName(g) + "** – " + wording.EscapeMarkdown("“"+g.Example+"”")
+}
+
+// groupName returns the name of a group in Markdown. One that does not come with the program has its own, which no server
+// has worded.
+func groupName(g toolgroups.Group) string {
+	if g.Source != toolgroups.SourceBuiltin {
+		return g.Name
+	}
+	return wording.EscapeMarkdown(GroupLabel(g))
 }
 
 // DescribeGroup returns the description of a group in Markdown. One that does not come with the program has that of a

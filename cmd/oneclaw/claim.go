@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,7 @@ func printClaim(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	}
 	var text strings.Builder
 	if !running && !cfg.Store.Shared() {
-		text.WriteString("Start the bot with: " + runCommandLine(os.Args[0], cfg.DataDir) + "\n")
+		text.WriteString("Start the bot with: " + runCommandLine(cfg.DataDir) + "\n")
 	}
 	text.WriteString(app.ClaimText(claim, app.ClaimLink(cmd.Context(), cfg, cli.NewLogger(io.Discard, cfg))))
 	_, err = io.WriteString(cmd.OutOrStdout(), text.String())

@@ -114,7 +114,7 @@ func TestClearSaysWhatItDoes(t *testing.T) {
 	ann := w.person("Ann")
 	bot := w.run()
 	w.ask(bot, ann, "my umbrella is in the blue cupboard", nil)
-	wantIn(t, w.ask(bot, ann, "/help", nil), "/clear – Close this conversation", "still find it when I search")
+	wantIn(t, w.ask(bot, ann, "/help more", nil), "/clear – Close this conversation", "still find it when I search")
 	wantIn(t, w.ask(bot, ann, "/clear", nil), "closed", "Nothing is deleted", "still find earlier messages when I search")
 	wantIn(t, w.ask(bot, ann, "where is it?", nil), "Found: ", "blue cupboard")
 }

@@ -113,13 +113,17 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 			w.t.Cleanup(srv.Close)
 			w.env["OPENAI_BASE_URL"] = srv.URL + "/v1"
 		}, "model", doctor.VerdictWarn, "lists no models"},
-		"unknown model":   {func(w *harness) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", doctor.VerdictWarn, "OPENAI_MODEL"},
-		"open to all":     {func(w *harness) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
-		"nobody yet":      {func(w *harness) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
-		"half of google":  {func(w *harness) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},
-		"unsafe commands": {func(w *harness) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", doctor.VerdictWarn, "sandbox"},
-		"one turn":        {func(w *harness) { w.env["ONECLAW_MAX_TURNS"] = "1" }, "turns", doctor.VerdictWarn, "background tasks"},
-		"no programs":     {func(w *harness) { w.env["PATH"] = "/nonexistent" }, "browser", doctor.VerdictWarn, "Chromium"},
+		"unknown model":            {func(w *harness) { w.env["OPENAI_MODEL"] = "gpt-imaginary" }, "model", doctor.VerdictWarn, "OPENAI_MODEL"},
+		"a server's time zone":     {func(w *harness) { w.env["TZ"] = "UTC" }, "time zone", doctor.VerdictWarn, "ONECLAW_TIMEZONE"},
+		"UTC on purpose":           {func(w *harness) { w.env["TZ"], w.env["ONECLAW_TIMEZONE"] = "UTC", "UTC" }, "time zone", doctor.VerdictOK, "UTC, where it is "},
+		"another zone of the host": {func(w *harness) { w.env["TZ"] = "Asia/Tokyo" }, "time zone", doctor.VerdictOK, "Asia/Tokyo, where it is "},
+		"a zone of a chat":         {func(w *harness) { w.env["TZ"] = "UTC"; stored("settings/value/time_zone", `"Europe/Lisbon"`)(w) }, "time zone", doctor.VerdictOK, "Europe/Lisbon"},
+		"open to all":              {func(w *harness) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
+		"nobody yet":               {func(w *harness) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
+		"half of google":           {func(w *harness) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},
+		"unsafe commands":          {func(w *harness) { w.env["ONECLAW_TOOLS_UNSAFE_EXEC"] = "true" }, "exec", doctor.VerdictWarn, "sandbox"},
+		"one turn":                 {func(w *harness) { w.env["ONECLAW_MAX_TURNS"] = "1" }, "turns", doctor.VerdictWarn, "background tasks"},
+		"no programs":              {func(w *harness) { w.env["PATH"] = "/nonexistent" }, "browser", doctor.VerdictWarn, "Chromium"},
 		"a folder for all": {func(w *harness) {
 			if err := os.Chmod(w.env["ONECLAW_DATA_DIR"], 0o755); err != nil {
 				w.t.Fatal(err)

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -20,6 +23,7 @@ import (
 
 	"oneclaw/agent"
 	"oneclaw/agent/openai"
+	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 	"oneclaw/internal/doctor"
@@ -32,7 +36,8 @@ func setupCommand(load cli.Loader) *cobra.Command {
 		Short: "Ask for what the bot needs, check each answer, and write the settings file",
 		Long: "Ask for a platform and its tokens and for a model and its key, check each answer, and write them to " +
 			config.ConfigName + " in the data directory. Tokens and keys are not shown while they are typed. From a pipe each " +
-			"answer is a line, and an empty one takes the default. What the environment sets already is not asked for.",
+			"answer is a line, and an empty one takes the default; only a terminal is asked for the time zone. What the " +
+			"environment sets already is not asked for.",
 		Args: cobra.NoArgs,
 		RunE: load.WithConfig(setup),
 	}
@@ -41,7 +46,7 @@ func setupCommand(load cli.Loader) *cobra.Command {
 // modelService is a service that offers language models.
 type modelService struct {
 	name, address, model string
-	// keySource says where to create a key; empty if the service needs none.
+	// keySource says where to create a key, in a sentence; empty if the service needs none.
 	keySource string
 }
 
@@ -49,10 +54,10 @@ const otherAddress = "another address"
 
 func modelServices() []modelService {
 	return []modelService{
-		{"OpenAI", config.Default().Model.BaseURL, config.Default().Model.Name, "https://platform.openai.com/api-keys"},
-		{"Anthropic", "https://api.anthropic.com/v1", "claude-haiku-4-5", "https://console.anthropic.com/settings/keys"},
-		{"OpenRouter", "https://openrouter.ai/api/v1", "openai/gpt-5-mini", "https://openrouter.ai/keys"},
-		{"Gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", "https://aistudio.google.com/apikey"},
+		{"OpenAI", config.Default().Model.BaseURL, config.Default().Model.Name, "Make a key at https://platform.openai.com/api-keys."},
+		{"Anthropic", "https://api.anthropic.com/v1", "claude-haiku-4-5", "Make a key at https://console.anthropic.com/settings/keys."},
+		{"OpenRouter", "https://openrouter.ai/api/v1", "openai/gpt-5-mini", "Make a key at https://openrouter.ai/keys."},
+		{"Gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash", "Make a key at https://aistudio.google.com/apikey."},
 		{"Ollama", "http://127.0.0.1:11434/v1", "", ""},
 		{otherAddress, "", "", otherKey},
 	}
@@ -70,14 +75,12 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 		return fmt.Errorf("data directory (ONECLAW_DATA_DIR): %w", err)
 	}
 	q := newQuestioner(cmd.InOrStdin(), cmd.OutOrStdout())
-	file := map[string]map[string]string{} // the answers by section and key
-	if err := q.askPlatforms(cmd.Context(), &cfg, file); err != nil {
-		return err
+	if q.terminal != nil {
+		q.printf("An empty line takes what stands in brackets, and “%s” returns to the question before.\n\n", backWord)
 	}
-	if cfg.Model.APIKey == "" {
-		if err := q.askModel(cmd.Context(), &cfg, file); err != nil {
-			return err
-		}
+	file, err := q.interview(cmd.Context(), cfg)
+	if err != nil {
+		return err
 	}
 	if len(file) == 0 {
 		return errors.New("the environment already has all settings that setup asks for: oneclaw doctor checks them, oneclaw run starts the bot")
@@ -85,26 +88,86 @@ func setup(cmd *cobra.Command, cfg config.Config, _ []string) error {
 	if err := writeSettings(path, file); err != nil {
 		return err
 	}
-	q.printf("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints what makes the bot yours: a link to open, or a line to send it.\n", path, runCommandLine(os.Args[0], cfg.DataDir))
+	q.printf("Saved in %s, which only you can read. Start the bot:\n\n  %s\n\nIt prints what makes the bot yours: a link to open, or a line to send it.\n", path, runCommandLine(cfg.DataDir))
 	return q.writeErr
 }
 
-// runCommandLine returns the command that starts the bot, for a user who started this process as
-// program: from the PATH, from a folder, or with go run.
-func runCommandLine(program, dataDir string) string {
-	command := program
-	if strings.Contains(program, "go-build") {
+// interview asks all questions and returns the answers, by setting or by section and key. To go back, it begins anew
+// with the answers before the last one, because which question comes next depends on them.
+func (q *questioner) interview(ctx context.Context, cfg config.Config) (map[string]any, error) {
+	for {
+		file := map[string]any{}
+		err := q.askAll(ctx, cfg, file)
+		if !errors.Is(err, errBack) {
+			return file, err
+		}
+		q.given, q.asked = q.given[:max(0, len(q.given)-1)], 0
+	}
+}
+
+func (q *questioner) askAll(ctx context.Context, cfg config.Config, file map[string]any) error {
+	if err := q.askPlatforms(ctx, &cfg, file); err != nil {
+		return err
+	}
+	if cfg.Model.APIKey == "" {
+		if err := q.askModel(ctx, &cfg, file); err != nil {
+			return err
+		}
+	}
+	if cfg.Timezone == "" && q.terminal != nil {
+		return q.askZone(ctx, cfg.Runtime.Now, file)
+	}
+	return nil
+}
+
+// runCommandLine returns the command that starts the bot, for a shell in any folder: as the user started this process,
+// from the PATH, from a folder, or with go run.
+func runCommandLine(dataDir string) string {
+	command := shellQuote(os.Args[0])
+	if strings.Contains(command, "go-build") {
 		command = "go run ./cmd/oneclaw"
 	}
 	command += " run"
 	if dataDir != config.Default().DataDir {
-		command = "ONECLAW_DATA_DIR=" + strconv.Quote(dataDir) + " " + command
+		command = "ONECLAW_DATA_DIR=" + shellQuote(dataDir) + " " + command
+	}
+	if dir, err := os.Getwd(); err == nil {
+		command = "cd " + shellQuote(dir) + " && " + command
 	}
 	return command
 }
 
+// plainWord matches what a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[\w./:@%+,-]+$`)
+
+func shellQuote(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// askZone asks for the time zone of people, which is seldom that of a server.
+func (q *questioner) askZone(ctx context.Context, clock func() time.Time, file map[string]any) error {
+	host := cmp.Or(strings.TrimPrefix(app.HostZone(), "Etc/"), "UTC")
+	zone := host
+	q.printf("Reminders and schedules need the time of day where you live.\n")
+	_, err := q.ask(ctx, fmt.Sprintf("Your city or time zone, such as Lisbon or Europe/Lisbon [%s]", host), false, func(_ context.Context, said string) (string, error) {
+		if zone = wording.FindZone(cmp.Or(said, host)); zone == "" {
+			return "", fmt.Errorf("%q is in no list of time zones: enter a large city of your zone, or its name such as Europe/Lisbon", said)
+		}
+		local, err := wording.LoadZone(zone)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("In %s it is %s now.", zone, clock().In(local).Format("15:04")), nil
+	})
+	file["timezone"] = zone
+	return err
+}
+
 // askPlatforms asks which platforms to use and for their tokens, unless one is configured already.
-func (q *questioner) askPlatforms(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
+func (q *questioner) askPlatforms(ctx context.Context, cfg *config.Config, file map[string]any) error {
 	if cfg.Platforms.Check() == nil {
 		return nil
 	}
@@ -127,10 +190,12 @@ func (q *questioner) askPlatforms(ctx context.Context, cfg *config.Config, file 
 			if err != nil {
 				return err
 			}
-			if file[name] == nil {
-				file[name] = map[string]string{}
+			section, _ := file[name].(map[string]string)
+			if section == nil {
+				section = map[string]string{}
 			}
-			file[name][question.Key] = given
+			section[question.Key] = given
+			file[name] = section
 		}
 	}
 	return nil
@@ -158,7 +223,7 @@ func (q *questioner) chooseService(ctx context.Context, cfg *config.Config) (mod
 }
 
 // askModel asks for a model service, its key and one of its models.
-func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[string]map[string]string) error {
+func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[string]any) error {
 	at, err := q.chooseService(ctx, cfg)
 	if err != nil {
 		return err
@@ -167,6 +232,9 @@ func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[
 	var offered []string
 	if at.name == otherAddress {
 		if at.address, err = q.ask(ctx, "Address, such as http://127.0.0.1:8080/v1", false, func(ctx context.Context, address string) (string, error) {
+			if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				return "", fmt.Errorf("%q is no address: it begins with http:// or https://, and mostly ends in /v1", address)
+			}
 			_, err := listModels(ctx, address, "")
 			if refused, ok := errors.AsType[*agent.ModelError](err); ok && refused.Kind == agent.KindAuth {
 				return "The server answers.", nil
@@ -177,7 +245,7 @@ func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[
 		}
 	}
 	if at.keySource != "" {
-		q.printf("Make a key at %s.\n", at.keySource)
+		q.printf("%s\n", at.keySource)
 		key, err = q.ask(ctx, "Key of the model", true, func(ctx context.Context, key string) (news string, err error) {
 			offered, err = listModels(ctx, at.address, key)
 			return "The key works.", err
@@ -186,7 +254,10 @@ func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[
 		q.printf("Looking for %s at %s …\n", at.name, at.address)
 		offered, err = listModels(ctx, at.address, "")
 		if err == nil && len(offered) == 0 {
-			err = errors.New("the server has no model yet: run ollama pull qwen3, then setup again")
+			err = errors.New("the server has no model yet: run ollama pull qwen3, then choose it again")
+		}
+		if err != nil {
+			return q.reject(err)
 		}
 	}
 	if err != nil {
@@ -209,15 +280,16 @@ func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[
 	if err != nil {
 		return err
 	}
-	file["model"] = map[string]string{"base_url": at.address, "name": cmp.Or(name, at.model)}
+	model := map[string]string{"base_url": at.address, "name": cmp.Or(name, at.model)}
 	if key != "" {
-		file["model"]["api_key"] = key
+		model["api_key"] = key
 	}
+	file["model"] = model
 	return nil
 }
 
-// otherKey says where to create a key for an address that is not in the list of services.
-const otherKey = "the server; an empty line if it wants none"
+// otherKey is the keySource of an address that is not in the list of services.
+const otherKey = "The server may want a key; an empty line if it wants none."
 
 // listModels asks a service for its models. It returns none for a service without a list.
 func listModels(ctx context.Context, address, key string) ([]string, error) {
@@ -236,6 +308,9 @@ func listModels(ctx context.Context, address, key string) ([]string, error) {
 	case ok && refused.Status == 404:
 		return nil, nil
 	default:
+		if ok {
+			err = refused.Err
+		}
 		return nil, fmt.Errorf("nothing answers at %s: %w", address, err)
 	}
 	var names []string
@@ -246,7 +321,7 @@ func listModels(ctx context.Context, address, key string) ([]string, error) {
 }
 
 // writeSettings writes the settings to a new file that only its owner can read.
-func writeSettings(path string, file map[string]map[string]string) error {
+func writeSettings(path string, file map[string]any) error {
 	data, err := yaml.Marshal(file)
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
@@ -268,6 +343,27 @@ type questioner struct {
 	terminal *os.File // nil for a pipe
 	out      io.Writer
 	writeErr error // the first error of writing to out
+
+	// given are the answers so far, of which the first asked have been used since the interview began anew. Until all
+	// have been, nothing is shown.
+	given []string
+	asked int
+}
+
+// backWord is the answer that returns to the question before.
+const backWord = "back"
+
+// errBack ends an interview that continues with the question before.
+var errBack = errors.New("back to the question before")
+
+// reject says why the last answer cannot be used, and returns to its question. A pipe has no other answer.
+func (q *questioner) reject(why error) error {
+	q.given = q.given[:q.asked]
+	if q.terminal == nil || q.asked == 0 {
+		return why
+	}
+	q.printf("That did not work: %v\n\n", why)
+	return errBack
 }
 
 func newQuestioner(in io.Reader, out io.Writer) *questioner {
@@ -279,6 +375,9 @@ func newQuestioner(in io.Reader, out io.Writer) *questioner {
 }
 
 func (q *questioner) printf(format string, args ...any) {
+	if q.asked < len(q.given) {
+		return
+	}
 	_, err := fmt.Fprintf(q.out, format, args...)
 	q.writeErr = cmp.Or(q.writeErr, err)
 }
@@ -308,10 +407,24 @@ func (q *questioner) choose(ctx context.Context, what string, names []string) (s
 // ask asks until the answer is valid, and returns it. An invalid answer from a pipe is an error.
 func (q *questioner) ask(ctx context.Context, what string, secret bool, check func(context.Context, string) (string, error)) (string, error) {
 	for {
-		q.printf("%s: ", what)
-		answer, err := q.read(ctx, secret)
-		if secret || q.terminal == nil {
+		var answer string
+		var err error
+		if q.asked < len(q.given) {
+			answer = q.given[q.asked]
+		} else {
+			hidden := ""
+			if secret && q.terminal != nil {
+				hidden = " (not shown while you type or paste it)"
+			}
+			q.printf("%s%s: ", what, hidden)
+			answer, err = q.read(ctx, secret)
+			if secret || q.terminal == nil {
+				q.printf("\n")
+			}
+		}
+		if q.terminal != nil && strings.EqualFold(answer, backWord) && err == nil {
 			q.printf("\n")
+			return "", errBack
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -327,11 +440,16 @@ func (q *questioner) ask(ctx context.Context, what string, secret bool, check fu
 				news += "\n"
 			}
 			q.printf("%s\n", news)
+			if q.asked == len(q.given) {
+				q.given = append(q.given, answer)
+			}
+			q.asked++
 			return answer, q.writeErr
 		}
 		if q.terminal == nil || ctx.Err() != nil {
 			return "", err
 		}
+		q.given = q.given[:q.asked] // what was right before need not be now
 		q.printf("That did not work: %v\n\n", err)
 	}
 }

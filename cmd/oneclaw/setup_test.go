@@ -37,7 +37,7 @@ func TestSetupMakesABot(t *testing.T) {
 		"nothing":         {"", "1 to 3"},
 		"no platform":     {"5\n", `"5" is none of them`},
 		"no token":        {"1\nhello\n", "not a token"},
-		"a wrong token":   {"\n12345:wrong\n" + key + "\n", "token is refused"},
+		"a wrong token":   {"\n12345:wrong\n" + key + "\n", "does not know this token"},
 		"no Slack token":  {"Slack\nhello\n", "xoxb-"},
 		"a wrong key":     {"1\n" + token + "\nsk-wrong\n", "refuses the key"},
 		"no key":          {"1\n" + token + "\n\n", "requires a key"},

@@ -110,7 +110,7 @@ func TestLongAnswersAreNotSpoken(t *testing.T) {
 	bot := s.start()
 	s.say(0, "/voice on")
 	s.one("I speak my answers here.")
-	s.say(0, "What can you do?")
+	s.say(0, "Which tool groups are there?")
 	s.one("Tool groups that I load")
 	s.say(0, "1+1")
 	s.one("1+1 =")

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"oneclaw/internal/retry"
 	"oneclaw/internal/sandbox"
 	"oneclaw/internal/settings"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/background"
@@ -64,9 +66,9 @@ type catalogue struct {
 }
 
 // newCatalogue builds all tools. Expensive components start with their first call. submit is called with
-// the runs of scheduled tasks, tell with notices to administrators; nameOf returns the names of people; tasks returns the runner of background
+// the runs of scheduled tasks, tell with notices to administrators; nameOf returns the names of people, platformZone the time zones that platforms know; tasks returns the runner of background
 // tasks, which need not exist yet.
-func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, nameOf func(user string) string, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
+func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, nameOf func(user string) string, platformZone func(ctx context.Context, user string) string, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {
 		return nil, err
@@ -79,10 +81,22 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err := c.addKnowledge(cfg, store, private, zone); err != nil {
 		return nil, err
 	}
+	personal := func(ctx context.Context, scope toolgroups.Scope) string {
+		if scope.Outsider {
+			return "" // the facts are the owner's
+		}
+		return cmp.Or(c.memory.ZoneOf(ctx, scope), platformZone(ctx, scope.User))
+	}
+	locate := func(ctx context.Context, scope toolgroups.Scope) *time.Location {
+		if found, err := wording.LoadZone(personal(ctx, scope)); err == nil {
+			return found
+		}
+		return zone()
+	}
 	exec := cfg.Tools.Exec
 	exec.MaxTotalMemory = cfg.Tools.ExecMemoryMiB << 20
 	basics, err := core.New(core.Config{
-		Location: zone, Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: history{store: store, memory: c.memory}, Logger: log,
+		Location: locate, Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: history{store: store, memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),
 		Exec: exec,
 	})
@@ -94,7 +108,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zone, Now: cfg.Runtime.Now, Logger: log, NameOf: nameOf, IsTool: c.isTool, Hosts: provenance.Hosts,
+		Store: store, Submit: submit, Location: zone, ZoneOf: personal, Now: cfg.Runtime.Now, Logger: log, NameOf: nameOf, IsTool: c.isTool, Hosts: provenance.Hosts,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -113,7 +127,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("background tasks: %w", err)
 	}
 	c.groups = append(c.groups, c.schedule.Group(), remembered, inBackground)
-	if c.google, err = OpenGoogle(cfg, store, c.reader, zone, c.log); err != nil {
+	if c.google, err = OpenGoogle(cfg, store, c.reader, locate, c.log); err != nil {
 		return nil, err
 	}
 	if err := c.addUserTools(cfg, files.toolSync(), m.Vault, private); err != nil {

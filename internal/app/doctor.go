@@ -18,6 +18,7 @@ func (d *checker) checks() []doctor.Check {
 		{Name: "user", Run: d.checkUser},
 		{Name: "database", Run: d.checkDatabase},
 		{Name: "access", Run: d.checkAccess},
+		{Name: "time zone", Run: d.checkZone},
 		{Name: "dead letters", Run: d.checkDeadLetters},
 	}
 	for name, platform := range d.cfg.All {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"oneclaw/internal/database"
 	"oneclaw/internal/doctor"
 	"oneclaw/internal/models"
+	"oneclaw/internal/settings"
 	"oneclaw/internal/wording"
 	"oneclaw/internal/workspace"
 	"oneclaw/storage"
@@ -176,6 +178,37 @@ func (d *checker) checkAccess(ctx context.Context) *doctor.Finding {
 		return doctor.OK("nobody yet: oneclaw run logs a link that makes you the owner")
 	}
 	return doctor.OK("the bot has an owner; /people shows who else may talk to it")
+}
+
+// checkZone warns about the time zone of a server, which nobody has chosen: reminders would come at the wrong hour.
+func (d *checker) checkZone(ctx context.Context) *doctor.Finding {
+	zone := d.cfg.Timezone
+	if !d.running || d.cfg.Store.Shared() {
+		err := database.View(ctx, d.cfg.Place(), func(store *database.Store) error {
+			changing, _, err := OpenSettings(d.cfg, store, slog.New(slog.DiscardHandler))
+			if err != nil {
+				return err
+			}
+			stored, changed, err := changing.Values.GetStored(ctx, settings.SettingTimeZone)
+			if changed {
+				zone = stored
+			}
+			return err
+		})
+		if err != nil {
+			return doctor.Warn("the database does not tell the time zone: %v", err)
+		}
+	}
+	local, err := wording.LoadZone(zone)
+	if err != nil {
+		local = time.Local
+	}
+	now := d.cfg.Runtime.Now().In(local)
+	if zone == "" && now.Format("MST") == "UTC" {
+		return doctor.Warn("UTC, as on most servers, where it is %s now: reminders come at the wrong hour for people elsewhere. Set ONECLAW_TIMEZONE (in the file: timezone) to theirs, such as Europe/Lisbon; UTC confirms this one",
+			now.Format("15:04"))
+	}
+	return doctor.OK("%s, where it is %s", cmp.Or(zone, HostZone(), now.Format("MST")), now.Format("15:04"))
 }
 
 // checkModel asks the server for its models, which is free of charge.

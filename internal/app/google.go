@@ -10,12 +10,13 @@ import (
 	"oneclaw/internal/config"
 	"oneclaw/internal/readable"
 	"oneclaw/storage"
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google"
 )
 
-// OpenGoogle opens the users' Google accounts. reader may be nil if no mail is read; zone returns the time
-// zone of times without an offset, nil means the host's.
-func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, zone func() *time.Location, log *slog.Logger) (*google.Google, error) {
+// OpenGoogle opens the users' Google accounts. reader may be nil if no mail is read; zone returns a user's
+// time zone, nil means the host's.
+func OpenGoogle(cfg config.Config, store storage.KV, reader *readable.Reader, zone func(context.Context, toolgroups.Scope) *time.Location, log *slog.Logger) (*google.Google, error) {
 	key, err := cfg.Place().SecretKey(context.Background(), store)
 	if err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ const question = "telegram:1/7/text"
 
 func searchFor(t *testing.T, history core.History, query string) string {
 	t.Helper()
-	tools, err := core.New(core.Config{History: history, Location: func() *time.Location { return time.UTC }})
+	tools, err := core.New(core.Config{History: history, Location: func(context.Context, toolgroups.Scope) *time.Location { return time.UTC }})
 	if err != nil {
 		t.Fatal(err)
 	}

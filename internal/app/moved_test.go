@@ -31,7 +31,7 @@ func TestAGroupThatBecomesASupergroupKeepsWhatIsItsOwn(t *testing.T) {
 	from, to := chats.Chat{Platform: "telegram", ID: "-5"}, chats.Chat{Platform: "telegram", ID: "-1005"}
 	owner := from.String()
 
-	if _, _, err := b.tools.memory.Save(ctx, toolgroups.Scope{Owner: owner}, "", "The group likes tea."); err != nil {
+	if _, _, err := b.tools.memory.Save(ctx, toolgroups.Scope{Owner: owner}, "", "The group likes tea.", ""); err != nil {
 		t.Fatal(err)
 	}
 	agent, err := changing.Agents.Add(ctx, settings.Agent{Name: "Pirate", Prompt: "Arr", Owner: owner})

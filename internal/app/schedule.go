@@ -68,9 +68,9 @@ func taskReporter(s *schedule.Schedule) func(context.Context, bridge.TaskResult)
 	}
 }
 
-// hostZone returns the name of the host's time zone. It is empty if the zone has no name that can be looked
+// HostZone returns the name of the host's time zone. It is empty if the zone has no name that can be looked
 // up, for example because /etc/localtime is a copy; the host's zone then counts all the same.
-func hostZone() string {
+func HostZone() string {
 	name := time.Local.String()
 	if name == "Local" {
 		name, _ = os.Readlink("/etc/localtime") // not a link: no name

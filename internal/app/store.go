@@ -63,7 +63,7 @@ func openSettings(cfg config.Config, kv storage.KV, key []byte, log *slog.Logger
 		KV: kv, SecretKey: key, OnSecret: func(secret string) { cfg.Redact.Add(secret) }, Routings: config.Routings(), Now: cfg.Runtime.Now, Logger: log,
 		Agents: []settings.Agent{{ID: "general", Name: "General", Description: "The assistant that everybody starts with", Prompt: prompt}},
 		Defaults: map[string]string{
-			settings.SettingTimeZone: cmp.Or(cfg.Timezone, hostZone()),
+			settings.SettingTimeZone: cmp.Or(cfg.Timezone, HostZone()),
 			settings.SettingRouting:  cfg.Tools.Routing,
 			settings.SettingLogLevel: cfg.Log.Level,
 

@@ -41,7 +41,7 @@ func DecodeConfig(data []byte, cfg *Config) error {
 			return oneLineError(strings.Join(lines, "; "))
 		}
 	} else if err != nil {
-		return oneLineError(err.Error())
+		return oneLineError(adviseOnSyntax(strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	for {
 		var more any
@@ -55,6 +55,28 @@ func DecodeConfig(data []byte, cfg *Config) error {
 	}
 }
 
+// syntaxAdvice says what mostly is the matter if the YAML library says something.
+var syntaxAdvice = []struct{ says, advice string }{
+	{"mapping values are not allowed", "put a value with a colon between quotes, end the name of a section with a colon, and indent the lines of a section alike"},
+	{"cannot start any token", "indent with spaces instead of tabs, and put a value that begins with %, @ or ` between quotes"},
+	{"did not find expected key", "indent the lines of a section alike, with spaces"},
+	{"could not find expected ':'", "write each setting as name: value, and each entry of a list as - value, with a space after the dash"},
+	{"did not find expected ',' or", "close the bracket, and put commas between the values"},
+	{"alphabetic or numeric character", "put a value that begins with * or & between quotes"},
+	{"unexpected end of stream", "close the quotes"},
+	{"already defined", "join the two sections, or remove one of the lines"},
+}
+
+// adviseOnSyntax adds what to do to an error of the YAML library, whose lines are about right.
+func adviseOnSyntax(text string) string {
+	for _, known := range syntaxAdvice {
+		if strings.Contains(text, known.says) {
+			return text + ": " + known.advice
+		}
+	}
+	return text
+}
+
 // oneLineError returns an error with the text on one line.
 func oneLineError(text string) error { return errors.New(strings.Join(strings.Fields(text), " ")) }
 
@@ -63,6 +85,9 @@ func explain(text string, data []byte) string {
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
 		path := keyAt(data, m[1], m[2])
 		section := path[:strings.LastIndexByte(path, '.')+1]
+		if below := keyElsewhere(m[2]); below != "" && section == "" {
+			return fmt.Sprintf("line %s: there is no setting %s; did you mean %s? Then indent it below its section", m[1], path, below)
+		}
 		if near := wording.NearestName(path, keysBelow(section)); near != "" {
 			return fmt.Sprintf("line %s: there is no setting %s; did you mean %s?", m[1], path, near)
 		}
@@ -70,12 +95,15 @@ func explain(text string, data []byte) string {
 	}
 	if m := wrongValue.FindStringSubmatch(text); m != nil {
 		path, have := keyAt(data, m[1], ""), strconv.Quote(m[3])
+		if path == "" {
+			return fmt.Sprintf("line %s: the file has no settings: write each as name: value, such as timezone: Europe/Lisbon", m[1])
+		}
 		if m[3] == "" {
 			have = map[string]string{"!!seq": "a list", "!!map": "a section"}[m[2]]
 		}
 		return fmt.Sprintf("line %s: %s: want %s, not %s", m[1], path, describeType(m[4]), have)
 	}
-	return goPackage.ReplaceAllString(text, " in ")
+	return adviseOnSyntax(goPackage.ReplaceAllString(text, " in "))
 }
 
 // describeType describes the values of a Go type for an operator.
@@ -126,6 +154,16 @@ func keyAt(data []byte, line, key string) string {
 	}
 	walk(&root, "")
 	return found
+}
+
+// keyElsewhere returns the first setting that has a name in some section, "" if none has.
+func keyElsewhere(name string) string {
+	for _, s := range new(Config).Settings() {
+		if strings.HasSuffix(s.Key, "."+name) {
+			return s.Key
+		}
+	}
+	return ""
 }
 
 // keysBelow returns the paths of the settings and sections directly below a section.

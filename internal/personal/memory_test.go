@@ -49,7 +49,7 @@ func openPanel(t *testing.T, store storage.KV, scope toolgroups.Scope, notes int
 		t.Fatal(err)
 	}
 	for i := range notes {
-		if _, _, err := m.Save(t.Context(), scope, "", fmt.Sprintf("likes thing *%d*", i+1)); err != nil {
+		if _, _, err := m.Save(t.Context(), scope, "", fmt.Sprintf("likes thing *%d*", i+1), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestAFactThatWasReplacedAgainDoesNotComeBack(t *testing.T) {
 	p := openPanel(t, newStore(t), ann(t), 1)
 	replace := func(old, text string) {
 		t.Helper()
-		if _, err := p.of.Memory.Update(t.Context(), p.scope, old, "", text); err != nil {
+		if _, err := p.of.Memory.Update(t.Context(), p.scope, old, "", text, ""); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.press("page - 0"); err != nil {

@@ -8,6 +8,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -29,8 +30,8 @@ var manifests embed.FS
 
 // Config configures the tools.
 type Config struct {
-	// Location returns the default time zone. nil means the host's.
-	Location func() *time.Location
+	// Location returns the time zone of a user. nil means the host's.
+	Location func(context.Context, toolgroups.Scope) *time.Location
 	// Now is the clock. nil means [time.Now].
 	Now func() time.Time
 	// History is searched by search_history. nil means an empty history.
@@ -62,7 +63,7 @@ type tools struct {
 // and nothing has to be closed.
 func New(cfg Config) ([]toolgroups.Tool, error) {
 	if cfg.Location == nil {
-		cfg.Location = func() *time.Location { return time.Local }
+		cfg.Location = func(context.Context, toolgroups.Scope) *time.Location { return time.Local }
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {

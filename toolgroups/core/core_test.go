@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -147,7 +148,7 @@ func TestCurrentTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 1, 8, 30, 0, 123456789, time.UTC)
-	d := newDesk(t, core.Config{Location: func() *time.Location { return berlin }, Now: func() time.Time { return now }})
+	d := newDesk(t, core.Config{Location: func(context.Context, toolgroups.Scope) *time.Location { return berlin }, Now: func() time.Time { return now }})
 	for _, tc := range []struct {
 		args args
 		want string

@@ -88,8 +88,8 @@ type historyArgs struct {
 }
 
 func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in historyArgs) (toolgroups.Result, error) {
-	now := t.cfg.Now()
-	query, err := t.newHistoryQuery(in)
+	now, zone := t.cfg.Now(), t.cfg.Location(ctx, call.Scope)
+	query, err := newHistoryQuery(in, zone)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
@@ -118,11 +118,11 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if in.MaxResults != 0 {
 		limit = min(max(in.MaxResults, 1), maxHits)
 	}
-	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), t.cfg.Location(), files.InlineLimit(call.Scope))}, nil
+	return toolgroups.Result{Text: s.formatHits(in, s.bestHits(limit), zone, files.InlineLimit(call.Scope))}, nil
 }
 
 // newHistoryQuery checks the arguments and makes a query from them.
-func (t *tools) newHistoryQuery(in historyArgs) (HistoryQuery, error) {
+func newHistoryQuery(in historyArgs, zone *time.Location) (HistoryQuery, error) {
 	var q HistoryQuery
 	if strings.TrimSpace(in.Query) == "" {
 		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is blank. Give words to look for.")
@@ -130,11 +130,11 @@ func (t *tools) newHistoryQuery(in historyArgs) (HistoryQuery, error) {
 	if len(in.Query) > maxQuery {
 		return q, toolgroups.Errorf(toolgroups.CodeInvalid, "'query' is longer than %d bytes. Give a few words.", maxQuery)
 	}
-	from, err := t.parseDate("date_from", in.DateFrom)
+	from, err := parseDate("date_from", in.DateFrom, zone)
 	if err != nil {
 		return q, err
 	}
-	to, err := t.parseDate("date_to", in.DateTo)
+	to, err := parseDate("date_to", in.DateTo, zone)
 	if err != nil {
 		return q, err
 	}
@@ -163,12 +163,12 @@ func (t *tools) newHistoryQuery(in historyArgs) (HistoryQuery, error) {
 	return q, nil
 }
 
-// parseDate parses a date in the bot's time zone.
-func (t *tools) parseDate(name, text string) (time.Time, error) {
+// parseDate parses a date in a time zone.
+func parseDate(name, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	day, err := time.ParseInLocation(time.DateOnly, text, t.cfg.Location())
+	day, err := time.ParseInLocation(time.DateOnly, text, zone)
 	if err != nil {
 		return time.Time{}, toolgroups.Errorf(toolgroups.CodeInvalid, "'%s' must be a day written YYYY-MM-DD, not '%s'.", name, files.SingleLine(text))
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/core"
 )
 
@@ -172,4 +173,4 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 	}
 }
 
-func utc() *time.Location { return time.UTC }
+func utc(context.Context, toolgroups.Scope) *time.Location { return time.UTC }

@@ -1,12 +1,14 @@
 package google
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/google/service"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,7 +111,7 @@ func TestUpdateEventKeepsItsForm(t *testing.T) {
 func TestCalendarQueries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 3, 31, 9, 0, 0, 0, time.UTC)
-	r := newRig(t, Config{Location: func() *time.Location { return time.FixedZone("", 3600) }, Now: func() time.Time { return now }})
+	r := newRig(t, Config{Location: func(context.Context, toolgroups.Scope) *time.Location { return time.FixedZone("", 3600) }, Now: func() time.Time { return now }})
 	r.connect(t, ada, adaMail, "calendar")
 	for _, start := range []string{"2026-12-01", "2027-01-01", "2027-06-01"} {
 		r.event(t, "calendar_create_event", fmt.Sprintf(`{"calendar_id":"primary","summary":"Review","start":%q,"end":%q}`, start, start))

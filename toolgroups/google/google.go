@@ -54,8 +54,8 @@ type Config struct {
 	// pause is the first pause before a retry; each further one is twice as long. 0 means half a
 	// second.
 	pause time.Duration
-	// Location returns the time zone of times without an offset. nil means the host's.
-	Location func() *time.Location
+	// Location returns a user's time zone, which times without an offset have. nil means the host's.
+	Location func(context.Context, toolgroups.Scope) *time.Location
 	// Now is the clock. nil means time.Now.
 	Now func() time.Time
 	// Logger gets the details that the model does not see. nil discards them.
@@ -102,7 +102,7 @@ func New(cfg Config) (*Google, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Location == nil {
-		cfg.Location = func() *time.Location { return time.Local }
+		cfg.Location = func(context.Context, toolgroups.Scope) *time.Location { return time.Local }
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Reader == nil {
@@ -188,7 +188,7 @@ func (g *Google) newConn(ctx context.Context, call toolgroups.Call, scopes []str
 	}
 	writes := new(service.Writes)
 	return &service.Conn{
-		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location(), Pause: g.cfg.pause, Now: g.cfg.Now,
+		Call: call, Writes: writes, Scopes: scopes, Reader: g.cfg.Reader, Location: g.cfg.Location(ctx, call.Scope), Pause: g.cfg.pause, Now: g.cfg.Now,
 		Client: &http.Client{
 			Transport:     &authTransport{tokens: tokens, base: g.base, onResponse: writes.Record},
 			CheckRedirect: neverRedirect,

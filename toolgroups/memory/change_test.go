@@ -153,17 +153,17 @@ func TestFactsOfAChatBelongToTheirAuthors(t *testing.T) {
 		return toolgroups.Scope{Owner: "telegram:-9", User: user, Role: role}
 	}
 	ann, bob, zoe := in("telegram:1", toolgroups.RoleUser), in("telegram:2", toolgroups.RoleUser), in("telegram:3", toolgroups.RoleAdmin)
-	note, _, err := b.Save(t.Context(), ann, "", "The stand-up is at 9")
+	note, _, err := b.Save(t.Context(), ann, "", "The stand-up is at 9", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := note.ID()
-	if _, _, err = b.Save(t.Context(), bob, "", "The stand-up is at 10"); err != nil {
+	if _, _, err = b.Save(t.Context(), bob, "", "The stand-up is at 10", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range []func() error{
 		func() error { _, err := b.Remove(t.Context(), bob, id); return err },
-		func() error { _, err := b.Update(t.Context(), bob, id, "", "The stand-up is off"); return err },
+		func() error { _, err := b.Update(t.Context(), bob, id, "", "The stand-up is off", ""); return err },
 		func() error { return b.Check(t.Context(), bob, id) },
 	} {
 		if err := change(); !errors.Is(err, memory.ErrDenied) {
@@ -227,7 +227,7 @@ func TestRemovedFactsAreDeletedAfterADay(t *testing.T) {
 func TestMoveKeepsRemovedFacts(t *testing.T) {
 	b := newBench(t, openStore(t))
 	scope := toolgroups.Scope{Owner: "telegram:-5", User: "telegram:1"}
-	note, _, err := b.Save(t.Context(), scope, "", "Likes tea")
+	note, _, err := b.Save(t.Context(), scope, "", "Likes tea", "")
 	if err == nil {
 		_, err = b.Remove(t.Context(), scope, "Likes tea")
 	}

@@ -99,6 +99,8 @@ type Note struct {
 	Author string `json:"by,omitempty"`
 	// Outside says that it was saved in a conversation that held words of others.
 	Outside bool `json:"outside,omitempty"`
+	// Zone is the IANA name of the time zone in which Author lives, if the note tells.
+	Zone string `json:"zone,omitempty"`
 }
 
 // IsOthers reports whether a note may be the words of others than a user, in a direct chat with them or in a
@@ -164,10 +166,11 @@ func MayChange(scope toolgroups.Scope, n Note) bool {
 	return scope.Direct || scope.Role >= toolgroups.RoleAdmin || n.Author != "" && n.Author == scope.User
 }
 
-// Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user. It
+// Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user, who lives in
+// zone if that is not empty. It
 // returns the note and those that were there before, or [ErrInvalid], [ErrDuplicate] or [ErrFull] if it is
 // not saved.
-func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text string) (note Note, others []Note, err error) {
+func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text, zone string) (note Note, others []Note, err error) {
 	if text, err = checkText(text); err != nil {
 		return note, nil, err
 	}
@@ -175,7 +178,7 @@ func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text
 		if isSaved(doc.Notes, text) {
 			return ErrDuplicate
 		}
-		note = Note{Section: sectionOf(section), Text: text, SavedAt: m.cfg.Now().UTC(), Author: scope.User, Outside: scope.HoldsOthers}
+		note = Note{Section: sectionOf(section), Text: text, SavedAt: m.cfg.Now().UTC(), Author: scope.User, Outside: scope.HoldsOthers, Zone: zone}
 		others = slices.Clone(doc.Notes)
 		doc.Notes = append(doc.Notes, note)
 		return checkLimits(doc.Notes)
@@ -194,7 +197,7 @@ func checkText(text string) (string, error) {
 
 // Update replaces a note, which is named by its ID or its text, on behalf of a user. An empty section
 // keeps the section. It returns the old note.
-func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, section, text string) (old Note, err error) {
+func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, section, text, zone string) (old Note, err error) {
 	if text, err = checkText(text); err != nil {
 		return old, err
 	}
@@ -204,7 +207,7 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			return err
 		}
 		old = doc.Notes[i]
-		note := Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers}
+		note := Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers, Zone: zone}
 		if section != "" {
 			note.Section = sectionOf(section)
 		}
@@ -286,6 +289,20 @@ func (m *Memory) restore(ctx context.Context, scope toolgroups.Scope, id string,
 		return checkLimits(doc.Notes)
 	})
 	return note, err
+}
+
+// ZoneOf returns the time zone in which the user of a scope lives, as the newest note that tells says; "" if none does.
+func (m *Memory) ZoneOf(ctx context.Context, scope toolgroups.Scope) string {
+	notes, err := m.Notes(ctx, scope.Owner)
+	if err != nil {
+		m.cfg.Logger.Warn("the time zone of a user cannot be read from the memory", "owner", scope.Owner, "err", err)
+	}
+	for _, n := range notes {
+		if n.Zone != "" && (n.Author == scope.User || scope.Direct) {
+			return n.Zone
+		}
+	}
+	return ""
 }
 
 // Notes returns the notes of an owner, the newest first.

@@ -139,14 +139,30 @@ func (m *Memory) undo(ctx context.Context, scope toolgroups.Scope, data json.Raw
 type saveArgs struct {
 	Content  string `json:"content"`
 	Category string `json:"category"`
+	Zone     string `json:"time_zone"`
+}
+
+// checkZone returns the time zone that a call names, and a sentence about it for the model.
+func checkZone(said string) (zone, text string, err error) {
+	if strings.TrimSpace(said) == "" {
+		return "", "", nil
+	}
+	if zone = wording.FindZone(said); zone == "" {
+		return "", "", toolgroups.OwnErrorf(toolgroups.CodeInvalid, "'time_zone' is '%s', want an IANA name such as Europe/Berlin.", wording.OneLine(said, maxQuoted))
+	}
+	return zone, " The user's times are those of " + zone + " from now on. Schedules that exist keep their times: if there are any, ask whether to change them.", nil
 }
 
 func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
-	note, others, err := m.Save(ctx, call.Scope, in.Category, in.Content)
+	zone, inZone, err := checkZone(in.Zone)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	note, others, err := m.Save(ctx, call.Scope, in.Category, in.Content, zone)
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	res := toolgroups.Result{Text: fmt.Sprintf("Saved in %s.", note.Section)}
+	res := toolgroups.Result{Text: fmt.Sprintf("Saved in %s.%s", note.Section, inZone)}
 	if near, ofOthers := m.offer(others, note.Text, call.Scope); near != "" {
 		res.Text += " If one of these is no longer true, forget it with forget_memory (group memory):" + near
 		if ofOthers {
@@ -185,10 +201,15 @@ type updateArgs struct {
 	Memory   string `json:"memory"`
 	Content  string `json:"content"`
 	Category string `json:"category"`
+	Zone     string `json:"time_zone"`
 }
 
 func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in updateArgs) (toolgroups.Result, error) {
-	old, err := m.Update(ctx, call.Scope, in.Memory, in.Category, in.Content)
+	zone, inZone, err := checkZone(in.Zone)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	old, err := m.Update(ctx, call.Scope, in.Memory, in.Category, in.Content, zone)
 	if errors.Is(err, ErrNotFound) {
 		return toolgroups.Result{}, m.notFound(ctx, call, in.Memory)
 	}
@@ -197,7 +218,7 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	}
 	replaced := fmt.Sprintf("I remember %s instead of %s.", wording.Quote(in.Content, maxAnnounced), wording.Quote(old.Text, maxQuoted))
 	return toolgroups.Result{
-		Text: fmt.Sprintf("Updated. It took the place of %s.", quote(old)), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
+		Text: fmt.Sprintf("Updated. It took the place of %s.%s", quote(old), inZone), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil
 }
 

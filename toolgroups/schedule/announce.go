@@ -86,12 +86,21 @@ func (s *Schedule) namesOfSilentUses(t *Task) string {
 	return strings.Join(names, ", ")
 }
 
-// announceNew announces a new task.
-func (s *Schedule) announceNew(t *Task) toolgroups.Announcement {
+// announceNew announces a new task. inZone is what describeZone returns, if people need to be told.
+func (s *Schedule) announceNew(t *Task, inZone string) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("Scheduled %s: %s%s.%s", quoteName(t), t.Plan, s.describeUses(t), t.describePrompt()),
+		Text: fmt.Sprintf("Scheduled %s: %s%s%s.%s", quoteName(t), t.Plan, inZone, s.describeUses(t), t.describePrompt()),
 		Undo: toolgroups.UndoData(undoData{ID: t.ID, After: t.Version}), Label: toolgroups.LabelCancel, For: cancelTime,
 	}
+}
+
+// describeZone returns what follows the plan of a user's first task, which has the bot's zone: assumed if the bot does
+// not know where they live. Later tasks show only a zone that differs.
+func describeZone(zone string, assumed bool) string {
+	if assumed {
+		return " (" + zone + "; if you live in another time zone, tell me your city)"
+	}
+	return " (" + zone + ")"
 }
 
 func quoteName(t *Task) string { return wording.Quote(t.Name, maxShownName) }

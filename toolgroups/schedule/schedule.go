@@ -28,6 +28,9 @@ type Config struct {
 	Submit func(ctx context.Context, run Run) error
 	// Location returns the time zone of plans, which may change. Nil means the host's.
 	Location func() *time.Location
+	// ZoneOf returns the IANA name of a user's time zone, which their new plans get; "" if it is unknown. Nil means
+	// that it is.
+	ZoneOf func(ctx context.Context, scope toolgroups.Scope) string
 	// NameOf returns the name of a user, platform:id, for people; nil or "" means that it has none.
 	NameOf func(user string) string
 	// IsTool reports whether a tool or a group has a name. Nil means that any may have.
@@ -61,6 +64,9 @@ func New(cfg Config) (*Schedule, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Location == nil {
 		cfg.Location = func() *time.Location { return time.Local }
+	}
+	if cfg.ZoneOf == nil {
+		cfg.ZoneOf = func(context.Context, toolgroups.Scope) string { return "" }
 	}
 	if cfg.Hosts == nil {
 		cfg.Hosts = func(string) []string { return nil }

@@ -91,6 +91,10 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if t.Plan, err = in.newPlan(now); err != nil {
 		return toolgroups.Result{}, err
 	}
+	personal := s.cfg.ZoneOf(ctx, call.Scope)
+	if t.Plan.Zone == "" && personal != zone.String() && t.Plan.Kind != Interval {
+		t.Plan.Zone = personal
+	}
 	t.startPlan(now)
 	if err := t.checkTexts(codeCreationFailed); err != nil {
 		return toolgroups.Result{}, err
@@ -101,16 +105,24 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {
 		return toolgroups.Result{}, toolgroups.OwnErrorf(codeCreationFailed, "%s", pastMessage(t.Plan, now, zone))
 	}
-	removed, err := s.makeRoom(ctx, call.Scope, zone)
+	tasks, err := s.Tasks(ctx, call.Owner)
 	if err != nil {
 		return toolgroups.Result{}, err
+	}
+	removed, err := s.makeRoom(ctx, call.Scope, tasks, zone)
+	if err != nil {
+		return toolgroups.Result{}, err
+	}
+	inZone := ""
+	if t.Plan.Zone == "" && t.Plan.Kind != Interval && !slices.ContainsFunc(tasks, func(old Task) bool { return old.User == call.User }) {
+		inZone = describeZone(zoneName(t.Due, zone), personal == "")
 	}
 	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
 	res := toolgroups.Result{
 		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone)),
-		Announced: []toolgroups.Announcement{s.announceNew(&t)},
+		Announced: []toolgroups.Announcement{s.announceNew(&t, inZone)},
 	}
 	if removed != nil {
 		res.Text += fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", s.cfg.MaxTasks, removed.Name)
@@ -120,12 +132,11 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	return res, nil
 }
 
-// makeRoom ensures that the scope's owner can have another task. At the limit it deletes the oldest one-time task
+// makeRoom ensures that the scope's owner can have another task beside those that they have. At the limit it deletes the oldest one-time task
 // that has run and that the user may change, or else returns an error. It returns the deleted task, if any.
-func (s *Schedule) makeRoom(ctx context.Context, scope toolgroups.Scope, zone *time.Location) (*Task, error) {
-	tasks, err := s.Tasks(ctx, scope.Owner)
-	if err != nil || len(tasks) < s.cfg.MaxTasks {
-		return nil, err
+func (s *Schedule) makeRoom(ctx context.Context, scope toolgroups.Scope, tasks []Task, zone *time.Location) (*Task, error) {
+	if len(tasks) < s.cfg.MaxTasks {
+		return nil, nil
 	}
 	for _, old := range tasks {
 		deleted := false

@@ -20,6 +20,7 @@ var (
 	modelOnlyPattern = regexp.MustCompile(`(?i)\b(weather|forecast|news|translate|translation|draw|paint|picture of|image of|search the web|google for|look up|poem|story|joke|essay)\b`)
 	whoAmI           = regexp.MustCompile(`(?i)^\W*(who|what) are you\W*$|\bintroduce yourself\b`)
 	cityClock        = regexp.MustCompile(`(?i)\b(?:time|date|day)\b.*\bin ([\p{L} ]{3,40}?)\W*$`)
+	livesIn          = regexp.MustCompile(`(?i)\b(?:I|we) (?:live|moved|am|are)(?: now)? (?:in|to) ([\p{L} ]{3,40}?)(?: now)?\W*$`)
 	somePlanets      = regexp.MustCompile(`\b(one|two|three|four|five|six|seven|\d)\s+(?:\w+\s+)?planets?\b`)
 	tableNumber      = regexp.MustCompile(`\b(\d{1,2})\b`)
 )
@@ -199,9 +200,9 @@ func (t *turn) decline() Reply {
 	return Reply{Text: "I cannot " + what + ": " + setKey}
 }
 
-// cityZone returns the time zone of the city that the message names, or "".
-func cityZone(said string) string {
-	m := cityClock.FindStringSubmatch(said)
+// cityZone returns the time zone of the city that a message names where pattern looks for it, or "".
+func cityZone(said string, pattern *regexp.Regexp) string {
+	m := pattern.FindStringSubmatch(said)
 	if m == nil {
 		return ""
 	}

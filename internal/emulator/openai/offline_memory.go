@@ -119,9 +119,20 @@ func toSecondPerson(note string) string {
 }
 
 func (t *turn) remember() Reply {
-	fact := strings.TrimSpace(remember.FindStringSubmatch(t.said)[1])
-	return t.useTool("save_memory", map[string]any{"content": fact}, func(text string) string {
+	return t.note(strings.TrimSpace(remember.FindStringSubmatch(t.said)[1]))
+}
+
+// note saves a fact, with the time zone if it says where the user lives.
+func (t *turn) note(fact string) Reply {
+	args := map[string]any{"content": fact}
+	zone := cityZone(fact, livesIn)
+	if zone != "" {
+		args["time_zone"] = zone
+	}
+	return t.useTool("save_memory", args, func(text string) string {
 		switch {
+		case strings.HasPrefix(text, "Saved") && zone != "":
+			return fmt.Sprintf("Noted: %s From now on I take your times as those of %s. Reminders that exist keep theirs.", toSecondPerson(fact), zone)
 		case strings.HasPrefix(text, "Saved"):
 			return fmt.Sprintf("Noted: %s I still know it after /clear.", toSecondPerson(fact))
 		case strings.HasPrefix(text, "Memory already holds this"):

@@ -16,6 +16,7 @@ var (
 	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
 	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
+	abilities  = regexp.MustCompile(`(?i)^\W*(what can you do|help|explain yourself)(?: for me)?\W*$`)
 	capability = regexp.MustCompile(`(?i)\b(what can you do|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
 )
 
@@ -45,6 +46,7 @@ func (t *turn) rules() []rule {
 		{t.isSum(), t.calculate},
 		{reminderPattern.MatchString(t.said), t.scheduleReminder},
 		{asksToRemember(t.said), t.remember},
+		{cityZone(t.said, livesIn) != "", func() Reply { return t.note(strings.TrimSpace(strings.TrimRight(t.said, ".! "))) }},
 		{forgetPattern.MatchString(strings.TrimSpace(t.said)), t.forget},
 		{writeFile.MatchString(t.said), t.writeFileReply},
 		{loadGroup.MatchString(t.said), t.loadGroupReply},
@@ -56,6 +58,7 @@ func (t *turn) rules() []rule {
 		{tablePattern.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.writeTable},
 		{codePattern.MatchString(t.said), t.writeCode},
 		{clock.MatchString(t.said), t.tellTime},
+		{abilities.MatchString(t.said), t.describeAbilities},
 		{capability.MatchString(t.said), t.describeGroups},
 		{readFile.MatchString(t.said), t.readFileReply},
 		{runCommand.MatchString(t.said), t.runCommandReply},
@@ -70,6 +73,15 @@ func (t *turn) rules() []rule {
 		rule{modelOnlyPattern.MatchString(t.said), t.decline},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
 	)
+}
+
+// describeAbilities answers in the words of people.
+func (t *turn) describeAbilities() Reply {
+	said := t.introduce()
+	if len(t.groups) > 0 {
+		said.Text += "\n\n/tools shows what else you can ask for."
+	}
+	return said
 }
 
 func (t *turn) describeGroups() Reply {
@@ -90,7 +102,7 @@ func (t *turn) tellTime() Reply {
 	where := ""
 	if m := zone.FindStringSubmatch(t.said); m != nil {
 		args["timezone"] = m[1]
-	} else if zone := cityZone(t.said); zone != "" {
+	} else if zone := cityZone(t.said, cityClock); zone != "" {
 		args["timezone"] = zone
 	}
 	if args["timezone"] != nil {

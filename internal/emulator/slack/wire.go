@@ -143,7 +143,7 @@ func (w *world) channelJSON(c *channel) map[string]any {
 func (w *world) userJSON(u *User) map[string]any {
 	return map[string]any{
 		"id": u.ID, "team_id": w.teamOf(u.ID), "is_stranger": u.Team != "", "name": u.Name, "real_name": u.RealName, "deleted": u.Deleted,
-		"is_admin": u.Admin || u.Owner, "is_owner": u.Owner, "is_primary_owner": false, "is_bot": u.Bot,
+		"is_admin": u.Admin || u.Owner, "is_owner": u.Owner, "is_primary_owner": false, "is_bot": u.Bot, "tz": u.Zone,
 		"profile": map[string]any{"real_name": u.RealName, "display_name": u.DisplayName},
 	}
 }

@@ -30,6 +30,8 @@ type User struct {
 	Bot         bool   `json:"bot"`
 	// Deleted marks a deactivated account.
 	Deleted bool `json:"deleted"`
+	// Zone is the IANA name of the user's time zone; which the settings of the device tell Slack.
+	Zone string `json:"tz"`
 	// Team is the id of the user's other workspace, if any; the user's channels are shared with it.
 	Team string `json:"team"`
 }

@@ -21,14 +21,14 @@ func NewPlatforms(manifest []byte, control bool) (p Platforms, err error) {
 	if p.Telegram, err = telegram.New(telegram.Config{Control: control}); err != nil {
 		return p, err
 	}
-	p.TelegramUser = p.Telegram.AddUser(telegram.User{FirstName: "You"}).ID
+	p.TelegramUser = p.Telegram.AddUser(telegram.User{FirstName: "Robin"}).ID
 	if _, err = p.Telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: p.TelegramUser}); err != nil {
 		return p, err
 	}
 	if p.Slack, err = slack.New(slack.Config{TeamName: "Lighthouse", Control: control}); err != nil {
 		return p, err
 	}
-	p.SlackUser = p.Slack.AddUser(slack.User{Name: "you", RealName: "You", Admin: true}).ID
+	p.SlackUser = p.Slack.AddUser(slack.User{Name: "robin", RealName: "Robin", Admin: true}).ID
 	if p.slackChannel, err = p.Slack.AddChannel(slack.ChannelSpec{Name: "general", Members: []string{p.SlackUser}}); err != nil {
 		return p, err
 	}
