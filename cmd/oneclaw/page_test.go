@@ -45,15 +45,28 @@ func chromium(t *testing.T) context.Context {
 		t.Skip("Chromium is not installed: the page is not tested")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("no-first-run", true))
-	allocator, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	ctx, err := startChromium(t, options)
+	if err != nil { // on a busy machine it sometimes ends while it starts, which says nothing about the page
+		t.Logf("Chromium did not start, once more: %v", err)
+		ctx, err = startChromium(t, options)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+func startChromium(t *testing.T, options []chromedp.ExecAllocatorOption) (context.Context, error) {
+	t.Helper()
+	allocator, cancel := chromedp.NewExecAllocator(t.Context(), append(options, chromedp.UserDataDir(t.TempDir()))...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
 	t.Cleanup(func() { _ = chromedp.Cancel(ctx) })
-	return ctx
+	return ctx, chromedp.Do(ctx)
 }
 
 func do(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.Void]) {
