@@ -76,7 +76,8 @@ func newProxy(ctx context.Context, dialer *guard.PageDialer) (*proxy, error) {
 	return p, nil
 }
 
-// lastFailure returns the error of the latest failed connection, or nil.
+// lastFailure returns the error of the latest failed connection, or nil. A refused connection counts more than one that
+// failed: Chromium also connects to hosts of its own accord.
 func (p *proxy) lastFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +175,7 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 func (p *proxy) recordFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed {
+	if !p.closed && !errors.Is(p.lastErr, guard.ErrAddress) && !errors.Is(p.lastErr, guard.ErrHost) {
 		p.lastErr = err
 	}
 }
