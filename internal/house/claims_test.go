@@ -4,19 +4,26 @@ import (
 	"fmt"
 	"go/ast"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
-// claims is the document each of whose claims about defences names the test that shows
-// it, as `package.TestName`.
+// claims is the document whose claims about defences have numbers, under which a table names the
+// tests that show them, as `package.TestName`.
 const claims = "SECURITY.md"
 
 // defended begins the headings of sections with such claims, one to a list item.
 const defended = "## Defended"
 
-var namedTest = regexp.MustCompile("`([a-z0-9_/]+)[.]((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+var (
+	namedTest = regexp.MustCompile("`([a-z0-9_/]+)[.]((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+	claim     = regexp.MustCompile(`^- D([0-9]+) `)
+	testsOf   = regexp.MustCompile(`^\| D([0-9]+) \|`)
+)
 
-// checkClaims looks for the tests that the document names, and for claims without one.
+// checkClaims looks for the tests that the document names, for claims without a number or without a row in
+// the table, and for rows that are out of order or of no claim. The numbers of claims may be in any order, so
+// that a new claim can stand where it belongs.
 func checkClaims(m *module) []finding {
 	tests := m.testNames()
 	var found []finding
@@ -24,33 +31,54 @@ func checkClaims(m *module) []finding {
 		if t.name != claims {
 			continue
 		}
-		item, begun, inside := "", 0, false
-		end := func() {
-			if inside && strings.HasPrefix(item, "- ") && !namedTest.MatchString(item) {
-				found = append(found, finding{t.name, begun, "", "a claim without a test: name one as `package.TestName`"})
-			}
-			item = ""
-		}
+		claimed, rows, last, inside := map[int]int{}, map[int]int{}, 0, false
 		for i, line := range strings.Split(string(t.data), "\n") {
-			for _, name := range namedTest.FindAllStringSubmatch(line, -1) {
+			report := func(format string, args ...any) {
+				found = append(found, finding{t.name, i + 1, "", fmt.Sprintf(format, args...)})
+			}
+			named := namedTest.FindAllStringSubmatch(line, -1)
+			for _, name := range named {
 				if !tests[name[1]+"."+name[2]] {
-					found = append(found, finding{t.name, i + 1, "", fmt.Sprintf("there is no %s in %s", name[2], name[1])})
+					report("there is no %s in %s", name[2], name[1])
 				}
 			}
-			switch {
-			case strings.HasPrefix(line, "#"):
-				end()
+			if strings.HasPrefix(line, "#") {
 				inside = strings.HasPrefix(line, defended)
-			case strings.HasPrefix(line, "- "):
-				end()
-				item, begun = line, i+1
-			case strings.TrimSpace(line) == "":
-				end()
-			default:
-				item += line
+			}
+			if row := testsOf.FindStringSubmatch(line); row != nil {
+				n, _ := strconv.Atoi(row[1])
+				if n <= last {
+					report("D%d is out of order", n)
+				}
+				if len(named) == 0 {
+					report("D%d names no test, as `package.TestName`", n)
+				}
+				rows[n], last = i+1, max(n, last)
+			}
+			if !inside || !strings.HasPrefix(line, "- ") {
+				continue
+			}
+			number := claim.FindStringSubmatch(line)
+			if number == nil {
+				report("a claim without a number: begin it with D and the next free one")
+				continue
+			}
+			n, _ := strconv.Atoi(number[1])
+			if claimed[n] > 0 {
+				report("two claims are D%d", n)
+			}
+			claimed[n] = i + 1
+		}
+		for n, line := range claimed {
+			if rows[n] == 0 {
+				found = append(found, finding{t.name, line, "", fmt.Sprintf("D%d has no row in the table of tests", n)})
 			}
 		}
-		end()
+		for n, line := range rows {
+			if claimed[n] == 0 {
+				found = append(found, finding{t.name, line, "", fmt.Sprintf("no claim is D%d", n)})
+			}
+		}
 	}
 	return found
 }
