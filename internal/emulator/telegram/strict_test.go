@@ -297,8 +297,8 @@ func (f *fixture) message(chat, id int64) (m telegram.Message) {
 	return m
 }
 
-func TestRequestsInChunksAreRefused(t *testing.T) {
-	f := start(t, telegram.Config{})
+func TestAGatewayRefusesRequestsInChunks(t *testing.T) {
+	f := start(t, telegram.Config{RequireLength: true})
 	body := io.MultiReader(strings.NewReader("chat_id=" + id(f.user) + "&text=x")) // of no known length
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+"/bot"+f.Token()+"/sendMessage", body)
 	if err != nil {
