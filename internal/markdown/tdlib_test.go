@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -43,10 +44,11 @@ func TestTelegramShowsPartsAsTheyAreMeant(t *testing.T) {
 	}
 }
 
-// cutsWord reports whether the character before an offset belongs to a word.
+// cutsWord reports whether what stands before an offset belongs to a word.
 func cutsWord(text string, offset int) bool {
-	units := utf16.Encode([]rune(text))
-	return offset > 0 && (unicode.IsLetter(rune(units[offset-1])) || unicode.IsNumber(rune(units[offset-1])))
+	before := strings.TrimSuffix(string(utf16.Decode(utf16.Encode([]rune(text))[:offset])), "'")
+	last, _ := utf8.DecodeLastRuneInString(before)
+	return unicode.IsLetter(last) || unicode.IsNumber(last)
 }
 
 // telegramSources are the golden files, the oddities, and generated documents.

@@ -101,8 +101,9 @@ func mentionsUser(url string) bool {
 
 // literalName matches packages such as @angular/cli, whose scope Telegram takes for a user, paths such as ./run,
 // names of files whose endings are also those of hosts, of which Telegram makes links, and mailboxes such as
-// ann.lee+news@example.org, of which Telegram makes a link to what begins at the plus.
-var literalName = regexp.MustCompile(`^[("'\[]*(@[\w.-]+/[\w./-]*\w|\.{1,2}/[\w./-]*\w|[\w./-]*\w\.(?:md|py|sh|rs|pl|so|cc|ps|mk|ml|tf|zip|mov)|[\w.+-]*\.[\w-]*\+[\w.+-]*@[\w.-]*\w)[)"'\].,;:!?…]*$`)
+// ann.lee+news@example.org and o'neil@example.org, of which Telegram makes a link to what begins at the plus or behind
+// the apostrophe.
+var literalName = regexp.MustCompile(`^[("'\[]*(@[\w.-]+/[\w./-]*\w|\.{1,2}/[\w./-]*\w|[\w./-]*\w\.(?:md|py|sh|rs|pl|so|cc|ps|mk|ml|tf|zip|mov)|\w(?:[\w.+-]*\.[\w-]*\+|[\w.+-]*')[\w.+'-]*@[\w.-]*\w)[)"'\].,;:!?…]*$`)
 
 func (telegram) literal(word string) (from, to int) {
 	if m := literalName.FindStringSubmatchIndex(word); m != nil {
