@@ -4,12 +4,17 @@ package npmtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
+
+// patience is the time that a script may take, which is a few seconds on a machine that is not busy.
+const patience = 3 * time.Minute
 
 const installer = "internal/emulator/wire/testdata/clients/install"
 
@@ -35,7 +40,9 @@ func Run(t testing.TB, script string, input any, packages ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "-e", script)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "-e", script)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	cmd.Stdin = bytes.NewReader(given)
 	var told bytes.Buffer

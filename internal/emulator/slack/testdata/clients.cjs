@@ -62,14 +62,14 @@ async function talk() {
   await act("press", { channel: dm, ts: hi.ts, user, value: "1" });
   assert.deepEqual(texts(await answers(dm, 1)), [`Hi <@${user}>`, `Pressed by ${user}`]);
   await act("command", { channel: dm, user, command: "/ask", text: "why" });
-  assert.deepEqual(texts(await answers(dm, 2)).slice(2), ["Wait", "You asked why"]);
+  assert.deepEqual(texts(await answers(dm, 2)).slice(2).sort(), ["Wait", "You asked why"]); // in either order
   const { user_id: me } = await app.client.auth.test();
   const asked = await act("say", { channel, user, text: `<@${me}> help` });
   await answers(channel, 1);
   await act("react", { channel, ts: asked.ts, user, text: "eyes" });
   assert.deepEqual(texts(await answers(channel, 1)), ["At your service", ":eyes:"]);
   await calls(new WebClient(input.bot, { slackApiUrl: input.url, retryConfig: { retries: 0 } }), asked);
-  await app.stop();
+  if (!input.port) await app.stop(); // a server of Node also waits for connections that were never used
 }
 
 async function calls(web, asked) {
