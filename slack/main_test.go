@@ -160,6 +160,7 @@ func quick() emulator.Config {
 // setup makes a workspace and a platform that does not run yet.
 func setup(t *testing.T, cfg emulator.Config, change func(*config)) *fixture {
 	t.Helper()
+	cfg.RequireLength = true
 	s, err := emulator.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,9 @@ func (s *emulated) transport(t *testing.T) *http.Transport {
 
 func newEmulated(t *testing.T, cfg ...emulator.Config) *emulated {
 	t.Helper()
-	s, err := emulator.New(append(cfg, emulator.Config{})[0])
+	conf := append(cfg, emulator.Config{})[0]
+	conf.RequireLength = true
+	s, err := emulator.New(conf)
 	if err != nil {
 		t.Fatal(err)
 	}

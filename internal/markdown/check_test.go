@@ -20,25 +20,39 @@ var (
 type telegramChecker struct {
 	rest    string
 	open    []string
-	lengths []int // visible text when each open tag began
+	tags    []string // open ones with what they say
+	lengths []int    // visible text when each open tag began
 	visible strings.Builder
+	closed  []tagged
+}
+
+// tagged is a part of the visible text, in bytes, with the start tag that it has.
+type tagged struct {
+	tag      string
+	from, to int
 }
 
 // checkTelegram returns the text that html shows.
 func checkTelegram(html string) (string, error) {
+	text, _, err := readTelegram(html)
+	return text, err
+}
+
+// readTelegram returns the text that html shows, and its tags.
+func readTelegram(html string) (string, []tagged, error) {
 	if !utf8.ValidString(html) {
-		return "", fmt.Errorf("invalid UTF-8")
+		return "", nil, fmt.Errorf("invalid UTF-8")
 	}
 	c := &telegramChecker{rest: html}
 	for c.rest != "" {
 		if err := c.step(); err != nil {
-			return "", fmt.Errorf("%w at %.60q", err, c.rest)
+			return "", nil, fmt.Errorf("%w at %.60q", err, c.rest)
 		}
 	}
 	if len(c.open) > 0 {
-		return "", fmt.Errorf("left open: %v", c.open)
+		return "", nil, fmt.Errorf("left open: %v", c.open)
 	}
-	return c.visible.String(), nil
+	return c.visible.String(), c.closed, nil
 }
 
 func (c *telegramChecker) step() error {
@@ -83,14 +97,15 @@ func (c *telegramChecker) tag(tag string) error {
 		if c.visible.Len() == c.lengths[last] {
 			return fmt.Errorf("empty <%s>", name)
 		}
-		c.open, c.lengths = c.open[:last], c.lengths[:last]
+		c.closed = append(c.closed, tagged{c.tags[last], c.lengths[last], c.visible.Len()})
+		c.open, c.tags, c.lengths = c.open[:last], c.tags[:last], c.lengths[:last]
 		return nil
 	}
 	name, _, _ := strings.Cut(tag, " ")
 	if err := c.allowed(name, tag); err != nil {
 		return err
 	}
-	c.open, c.lengths = append(c.open, name), append(c.lengths, c.visible.Len())
+	c.open, c.tags, c.lengths = append(c.open, name), append(c.tags, tag), append(c.lengths, c.visible.Len())
 	return nil
 }
 

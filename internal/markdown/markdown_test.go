@@ -356,6 +356,8 @@ func TestCutsKeepMarkup(t *testing.T) {
 // Telegram makes links, users and commands of names of files and packages, which people want to copy.
 func TestNamesOfFilesAndPackagesAreCode(t *testing.T) {
 	for source, want := range map[string]string{
+		"Write to ann.lee+news@example.org.":       "Write to <code>ann.lee+news@example.org</code>.",
+		"o'neil@example.org, 'ann@example.org'":    "<code>o'neil@example.org</code>, 'ann@example.org'",
 		"Run `x`, then run.py (see README.md)!":    "Run <code>x</code>, then <code>run.py</code> (see <code>README.md</code>)!",
 		"npm i @angular/cli, or ./run.sh and ../x": "npm i <code>@angular/cli</code>, or <code>./run.sh</code> and <code>../x</code>",
 		"**src/main.rs** is it":                    "<b><code>src/main.rs</code></b> is it",

@@ -97,9 +97,11 @@ func mentionsUser(url string) bool {
 	return strings.HasPrefix(strings.TrimLeft(rest, "/"), "user")
 }
 
-// literalName matches packages such as @angular/cli, whose scope Telegram takes for a user, paths such as ./run, and
-// names of files whose endings are also those of hosts, of which Telegram makes links.
-var literalName = regexp.MustCompile(`^[("'\[]*(@[\w.-]+/[\w./-]*\w|\.{1,2}/[\w./-]*\w|[\w./-]*\w\.(?:md|py|sh|rs|pl|so|cc|ps|mk|ml|tf|zip|mov))[)"'\].,;:!?…]*$`)
+// literalName matches packages such as @angular/cli, whose scope Telegram takes for a user, paths such as ./run,
+// names of files whose endings are also those of hosts, of which Telegram makes links, and mailboxes such as
+// ann.lee+news@example.org and o'neil@example.org, of which Telegram makes a link to what begins at the plus or behind
+// the apostrophe.
+var literalName = regexp.MustCompile(`^[("'\[]*(@[\w.-]+/[\w./-]*\w|\.{1,2}/[\w./-]*\w|[\w./-]*\w\.(?:md|py|sh|rs|pl|so|cc|ps|mk|ml|tf|zip|mov)|\w(?:[\w.+-]*\.[\w-]*\+|[\w.+-]*')[\w.+'-]*@[\w.-]*\w)[)"'\].,;:!?…]*$`)
 
 func (telegram) literal(word string) (from, to int) {
 	if m := literalName.FindStringSubmatchIndex(word); m != nil {

@@ -22,6 +22,8 @@ type method struct {
 	scopeKind string
 	// appToken says that the method requires the app-level token.
 	appToken bool
+	// open says that the method needs no token.
+	open bool
 }
 
 // methods returns the methods with their requirements, as documented on their pages
@@ -32,6 +34,7 @@ func methods() map[string]method {
 	one := func(scope string) []string { return []string{scope} }
 	return map[string]method{
 		"agents.sessions.setStatus":             {run: setSessionStatus, scopes: one("chat:write")},
+		"api.test":                              {run: apiTest, open: true},
 		"apps.connections.open":                 {run: openConnection, scopes: one("connections:write"), appToken: true},
 		"assistant.threads.setStatus":           {run: setStatus, scopes: one("chat:write")},
 		"assistant.threads.setSuggestedPrompts": {run: setSuggestedPrompts, scopes: one(manifest.AgentScope)},
@@ -39,6 +42,7 @@ func methods() map[string]method {
 		"auth.test":                             {run: authTest},
 		"chat.appendStream":                     {run: appendStream, scopes: one("chat:write")},
 		"chat.delete":                           {run: deleteMessage, scopes: one("chat:write")},
+		"chat.getPermalink":                     {run: getPermalink},
 		"chat.postEphemeral":                    {run: postEphemeral, scopes: one("chat:write")},
 		"chat.postMessage":                      {run: postMessage, scopes: one("chat:write")},
 		"chat.startStream":                      {run: startStream, scopes: one("chat:write")},
@@ -46,17 +50,22 @@ func methods() map[string]method {
 		"chat.update":                           {run: updateMessage, scopes: one("chat:write")},
 		"conversations.history":                 {run: listHistory, scopeKind: "history"},
 		"conversations.info":                    {run: channelInfo, scopeKind: "read"},
+		"conversations.list":                    {run: listConversations, scopeKind: "read"},
+		"conversations.members":                 {run: listMembers, scopeKind: "read"},
 		"conversations.open":                    {run: openConversation, scopes: one("im:write")},
 		"conversations.replies":                 {run: listReplies, scopeKind: "history"},
 		"files.completeUploadExternal":          {run: completeUpload, scopes: one("files:write")},
 		"files.getUploadURLExternal":            {run: createUploadURL, scopes: one("files:write")},
 		"files.info":                            {run: fileInfo, scopes: one("files:read")},
 		"reactions.add":                         {run: addReaction, scopes: one("reactions:write")},
+		"reactions.get":                         {run: getReactions, scopes: one("reactions:read")},
 		"reactions.remove":                      {run: removeReaction, scopes: one("reactions:write")},
 		"team.info":                             {run: teamInfo, scopes: one("team:read")},
 		"usergroups.list":                       {run: listUserGroups, scopes: one("usergroups:read")},
 		"users.conversations":                   {run: userConversations, scopeKind: "read"},
 		"users.info":                            {run: userInfo, scopes: one("users:read")},
+		"users.list":                            {run: listUsers, scopes: one("users:read")},
+		"views.open":                            {run: openView},
 		"views.publish":                         {run: publishHome},
 	}
 }
@@ -170,6 +179,8 @@ func (a *api) authorize(w http.ResponseWriter, r *http.Request, p *wire.Params, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
+	case m.open:
+		return nil
 	case t == "":
 		return newRefusal("not_authed") // its page
 	case t != DefaultBotToken && t != DefaultAppToken:

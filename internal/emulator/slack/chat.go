@@ -48,6 +48,39 @@ func readMessage(p *wire.Params) (text string, blocks []byte, err *refusal) {
 	return text, blocks, nil
 }
 
+// metadata is what an app keeps with a message for programs (docs.slack.dev/messaging/message-metadata).
+type metadata struct {
+	EventType    string          `json:"event_type"`
+	EventPayload json.RawMessage `json:"event_payload"`
+}
+
+// setExtras stores the attachments and the metadata of a call. Missing ones stay as they are.
+func (m *message) setExtras(p *wire.Params) *refusal {
+	var attachments []map[string]any
+	switch there, err := p.DecodeJSON("attachments", &attachments); {
+	case err != nil:
+		return newRefusal("invalid_arguments", "[ERROR] want a list of objects [json-pointer:/attachments]") // assumed
+	case len(attachments) > maxAttachments:
+		return newRefusal("too_many_attachments") // the page of chat.postMessage
+	case there:
+		m.attachments = nil
+	}
+	for i, one := range attachments {
+		one["id"] = i + 1
+		m.attachments = append(m.attachments, one)
+	}
+	var data metadata
+	switch there, err := p.DecodeJSON("metadata", &data); {
+	case err != nil, there && data.EventType == "" && len(data.EventPayload) > 0, data.EventType != "" && len(data.EventPayload) == 0:
+		return newRefusal("invalid_metadata_format") // the page of chat.postMessage
+	case there && data.EventType == "":
+		m.metadata = nil
+	case there:
+		m.metadata = &data
+	}
+	return nil
+}
+
 func isEmptyList(raw []byte) bool {
 	var list []json.RawMessage
 	return json.Unmarshal(raw, &list) == nil && len(list) == 0
@@ -63,6 +96,9 @@ func postMessage(c *call) (any, *refusal) {
 		return nil, err
 	}
 	m := &message{user: c.cfg.BotUser, fromBot: true, text: text, blocks: blocks, broadcast: c.p.Bool("reply_broadcast")}
+	if err := m.setExtras(c.p); err != nil {
+		return nil, err
+	}
 	if m.parent, err = ch.threadRoot(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
@@ -71,7 +107,9 @@ func postMessage(c *call) (any, *refusal) {
 	}
 	c.notifier.publish(ch, m)
 	c.channel, c.message = ch, m
-	return map[string]any{"channel": ch.id, "ts": m.ts, "message": c.world.messageJSON(m)}, nil
+	shown := c.world.messageJSON(m)
+	shown.Metadata = m.metadata
+	return map[string]any{"channel": ch.id, "ts": m.ts, "message": shown}, nil
 }
 
 // threadRoot returns the first message of the thread with the given thread_ts, which may also be the
@@ -145,6 +183,9 @@ func updateMessage(c *call) (any, *refusal) {
 		return nil, err
 	}
 	before := c.world.messageJSON(m)
+	if err := m.setExtras(c.p); err != nil {
+		return nil, err
+	}
 	m.edits, m.stream = append(m.edits, Edit{At: c.cfg.Now(), Text: m.text}), nil
 	m.text, m.edited, m.detectsBroadcasts = text, c.cfg.Now(), c.p.Text("parse") != "none"
 	if blocks != nil { // missing blocks stay unchanged

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"oneclaw/internal/emulator/slack/blockkit"
 )
@@ -82,6 +83,30 @@ func publishHome(c *call) (any, *refusal) {
 	c.world.homes[user] = view.Blocks
 	c.hub.Wake()
 	return map[string]any{"view": map[string]any{"id": c.world.newID("V"), "type": "home"}}, nil
+}
+
+// openView opens a modal for the user of a command or a button press. Nobody fills it in.
+func openView(c *call) (any, *refusal) {
+	var view struct {
+		Type   string          `json:"type"`
+		Blocks json.RawMessage `json:"blocks"`
+	}
+	if has, bad := c.p.DecodeJSON("view", &view); !has || bad != nil || view.Type != "modal" {
+		return nil, newRefusal("invalid_arguments", "[ERROR] want a view of the type modal") // assumed
+	}
+	if err := checkBlocks(view.Blocks, maxHomeBlocks); err != nil {
+		return nil, err
+	}
+	trigger := c.p.Text("trigger_id")
+	r := c.world.responses[strings.ToUpper(trigger[strings.LastIndexByte(trigger, '.')+1:])]
+	switch {
+	case r == nil:
+		return nil, newRefusal("invalid_trigger_id") // its page
+	case r.opened:
+		return nil, newRefusal("exchanged_trigger_id") // its page
+	}
+	r.opened = true
+	return map[string]any{"view": map[string]any{"id": c.world.newID("V"), "type": "modal", "team_id": c.cfg.Team, "app_id": appID, "bot_id": BotID}}, nil
 }
 
 // OpenHome opens the app for a user, at its tab "home" or "messages"

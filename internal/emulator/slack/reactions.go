@@ -83,6 +83,41 @@ func removeReaction(c *call) (any, *refusal) {
 	})
 }
 
+// getReactions returns a message with its reactions.
+func getReactions(c *call) (any, *refusal) {
+	ch, err := c.world.findChannel(c.p.Text("channel"), false)
+	if err != nil {
+		return nil, err
+	}
+	m := ch.byTS[c.p.Text("timestamp")]
+	if m == nil || m.deleted {
+		return nil, newRefusal("message_not_found") // its page
+	}
+	var names []string
+	users := map[string][]string{}
+	add := func(name, user string) {
+		if users[name] == nil {
+			names = append(names, name)
+		}
+		users[name] = append(users[name], user)
+	}
+	for _, r := range m.userReactions {
+		add(r.name, r.user)
+	}
+	for _, name := range m.botReactions {
+		add(name, c.cfg.BotUser)
+	}
+	var reactions []map[string]any
+	for _, name := range names {
+		reactions = append(reactions, map[string]any{"name": name, "users": users[name], "count": len(users[name])})
+	}
+	shown := map[string]any{"type": "message", "ts": m.ts, "text": m.text, "user": m.user, "team": c.cfg.Team}
+	if len(reactions) > 0 {
+		shown["reactions"] = reactions
+	}
+	return map[string]any{"type": "message", "channel": ch.id, "message": shown}, nil
+}
+
 func (c *call) changeReaction(change func(*message, string) *refusal) (any, *refusal) {
 	ch, err := c.world.findChannel(c.p.Text("channel"), true)
 	if err != nil {

@@ -1,6 +1,8 @@
 package slack
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -51,8 +53,74 @@ func listUserGroups(c *call) (any, *refusal) {
 	return map[string]any{"usergroups": groups}, nil
 }
 
+// apiTest returns its own arguments, or the error that they ask for (docs.slack.dev/reference/methods/api.test).
+func apiTest(c *call) (any, *refusal) {
+	if code := c.p.Text("error"); code != "" {
+		return nil, newRefusal(code)
+	}
+	return map[string]any{"args": json.RawMessage(c.p.EncodeJSON(func(string) bool { return true }))}, nil
+}
+
+// listUsers returns all users, the bot among them.
+func listUsers(c *call) (any, *refusal) {
+	ids, next, err := paginate(c, slices.Sorted(maps.Keys(c.world.users)), func(id string) string { return id })
+	if err != nil {
+		return nil, err
+	}
+	members := make([]any, len(ids))
+	for i, id := range ids {
+		members[i] = c.world.userJSON(c.world.users[id])
+	}
+	return map[string]any{"members": members, "response_metadata": map[string]any{"next_cursor": next}}, nil
+}
+
+// listMembers returns the members of a channel.
+func listMembers(c *call) (any, *refusal) {
+	if _, err := channelInfo(c); err != nil {
+		return nil, err
+	}
+	ch := c.world.channels[c.p.Text("channel")]
+	members := slices.Clone(ch.members)
+	if ch.hasBot {
+		members = append(members, c.cfg.BotUser)
+	}
+	ids, next, err := paginate(c, members, func(id string) string { return id })
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"members": ids, "response_metadata": map[string]any{"next_cursor": next}}, nil
+}
+
+// getPermalink returns the address of a message.
+func getPermalink(c *call) (any, *refusal) {
+	ch, err := c.world.findChannel(c.p.Text("channel"), false)
+	if err != nil {
+		return nil, err
+	}
+	m := ch.byTS[c.p.Text("message_ts")]
+	if m == nil || m.deleted {
+		return nil, newRefusal("message_not_found") // its page
+	}
+	link := "https://" + strings.ToLower(c.cfg.TeamName) + ".slack.com/archives/" + ch.id + "/p" + strings.ReplaceAll(m.ts, ".", "")
+	return map[string]any{"channel": ch.id, "permalink": link}, nil
+}
+
+// listConversations returns the public channels, and those of the other requested types in which the bot is.
+func listConversations(c *call) (any, *refusal) {
+	return c.conversations(func(ch *channel) bool { return ch.hasBot || ch.kind == public })
+}
+
 // userConversations returns the bot's channels of the requested types, or those that it has in common with a user.
 func userConversations(c *call) (any, *refusal) {
+	user := c.p.Text("user") // of another user, the channels that the bot is in as well
+	if _, known := c.world.users[user]; user != "" && !known {
+		return nil, newRefusal("user_not_found") // its page
+	}
+	return c.conversations(func(ch *channel) bool { return ch.hasBot && (user == "" || slices.Contains(ch.members, user)) })
+}
+
+// conversations returns the channels of the requested types that are listed.
+func (c *call) conversations(listed func(ch *channel) bool) (any, *refusal) {
 	types := c.p.Text("types")
 	if types == "" {
 		types = "public_channel"
@@ -70,12 +138,8 @@ func userConversations(c *call) (any, *refusal) {
 		wanted[kind] = true
 	}
 	var list []*channel
-	user := c.p.Text("user") // of another user, the channels that the bot is in as well
-	if _, known := c.world.users[user]; user != "" && !known {
-		return nil, newRefusal("user_not_found") // its page
-	}
 	for _, id := range c.world.channelOrder {
-		if ch := c.world.channels[id]; wanted[ch.kind] && ch.hasBot && (user == "" || slices.Contains(ch.members, user)) && (!ch.archived || !c.p.Bool("exclude_archived")) {
+		if ch := c.world.channels[id]; wanted[ch.kind] && listed(ch) && (!ch.archived || !c.p.Bool("exclude_archived")) {
 			list = append(list, ch)
 		}
 	}
@@ -178,7 +242,9 @@ func (c *call) pageMessages(list []*message, root *message) (any, *refusal) {
 	}
 	messages := make([]*wireMessage, len(list))
 	for i, m := range list {
-		messages[i] = c.world.messageJSON(m)
+		if messages[i] = c.world.messageJSON(m); c.p.Bool("include_all_metadata") {
+			messages[i].Metadata = m.metadata
+		}
 	}
 	return map[string]any{
 		"messages": messages, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next},

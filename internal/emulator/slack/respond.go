@@ -17,6 +17,7 @@ type responseURL struct {
 	pressedMessage *message // message of the pressed button, if any
 	created        time.Time
 	uses           int
+	opened         bool // its trigger has opened a view
 }
 
 // newResponseURL returns the trigger_id and the response_url for a command or a button press.
@@ -91,10 +92,14 @@ func (w *world) replaceMessage(c *channel, m *message, a commandAnswer) {
 	w.emit(event{Kind: eventEdit, Chat: c.id, Message: m.ts}, c, m)
 }
 
-// showCommandAnswer shows the app's immediate answer to the author of a command.
+// showCommandAnswer shows the app's immediate answer to the author of a command: an object, or over HTTP also a plain text
+// (docs.slack.dev/interactivity/implementing-slash-commands).
 func (w *world) showCommandAnswer(channelID string, typed, answered json.RawMessage) {
 	var a commandAnswer
-	if json.Unmarshal(answered, &a) != nil || a.Text == "" {
+	if json.Unmarshal(answered, &a) != nil {
+		a = commandAnswer{Text: string(answered)}
+	}
+	if strings.TrimSpace(a.Text) == "" {
 		return
 	}
 	var command struct {

@@ -44,6 +44,7 @@ const (
 const (
 	maxText        = 40_000
 	maxBlocks      = 50
+	maxAttachments = 100
 	maxUpload      = 64 << 20
 	maxFiles       = 256 << 20 // total size of the stored files
 	maxSockets     = 10
@@ -90,6 +91,8 @@ type Config struct {
 	Seed uint64
 	// TLS configures TLS; see [wire.NewCertificate]. Nil means plain HTTP.
 	TLS *tls.Config
+	// RequireLength refuses requests without a Content-Length, as a gateway before the service may.
+	RequireLength bool
 	// Control enables the control interface over HTTP under /emulator/, without authentication.
 	Control bool
 	// MaxMessages bounds the stored messages per channel. 0 means the default.
@@ -250,7 +253,7 @@ func (s *Server) Close() error {
 // ServeHTTP serves the app, and the control interface if it is enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat))
-	if !wire.RequireLength(w, r) {
+	if s.cfg.RequireLength && !wire.RequireLength(w, r) {
 		return
 	}
 	path := r.URL.Path

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,15 +22,26 @@ const (
 
 // stream is the state of a message that the bot streams.
 type stream struct {
-	started    time.Time
-	usesChunks bool // whether the first call used chunks, so that the others must
-	ended      bool
-	tasks      []Task
+	started time.Time
+	form    string // the parameter of the first call that had content, which the others must use: @slack/web-api starts without
+	ended   bool
+	tasks   []Task
 }
 
-// mismatches reports whether a call uses chunks although the first call did not, or the reverse.
-func (st *stream) mismatches(chunks bool, text string) bool {
-	return st != nil && (chunks && !st.usesChunks || text != "" && st.usesChunks)
+// The parameters that a stream's content may be in.
+const (
+	inText   = "markdown_text"
+	inChunks = "chunks"
+)
+
+// contentOf returns the parameter that the content of a call is in, or "".
+func contentOf(p *wire.Params) string {
+	for _, form := range []string{inText, inChunks} {
+		if p.Text(form) != "" {
+			return form
+		}
+	}
+	return ""
 }
 
 // Task is a task card in a stream.
@@ -68,7 +80,7 @@ func parseStreamCall(p *wire.Params, st *stream) (text string, tasks []Task, err
 		return "", nil, newRefusal("invalid_chunks") // its page
 	case has && text != "":
 		return "", nil, newRefusal("cannot_provide_both_markdown_text_and_chunks") // reported by apps
-	case st.mismatches(has, text):
+	case st != nil && st.form != "" && contentOf(p) != "" && st.form != contentOf(p):
 		return "", nil, newRefusal("streaming_mode_mismatch") // reported by apps
 	}
 	for _, c := range chunks {
@@ -128,7 +140,7 @@ func startStream(c *call) (any, *refusal) {
 	case ch.kind != DM && c.p.Text("recipient_team_id") == "":
 		return nil, newRefusal("missing_recipient_team_id") // assumed: its page says that it is required
 	}
-	m := &message{user: c.cfg.BotUser, fromBot: true, stream: &stream{started: c.cfg.Now(), usesChunks: c.p.Text("chunks") != ""}}
+	m := &message{user: c.cfg.BotUser, fromBot: true, stream: &stream{started: c.cfg.Now(), form: contentOf(c.p)}}
 	if m.parent, err = ch.threadRoot(c.p.Text("thread_ts")); err != nil {
 		return nil, err
 	}
@@ -179,6 +191,7 @@ func (c *call) updateStream(end bool) (any, *refusal) {
 	if err := m.appendContent(text, tasks); err != nil {
 		return nil, err
 	}
+	m.stream.form = cmp.Or(m.stream.form, contentOf(c.p))
 	if end {
 		m.stream.ended = true
 		if c.app.hasScope(manifest.AgentScope) {

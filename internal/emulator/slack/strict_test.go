@@ -238,8 +238,8 @@ func TestJSONBodies(t *testing.T) {
 	}
 }
 
-func TestRequestsInChunksAreRefused(t *testing.T) {
-	f := start(t, slack.Config{})
+func TestAGatewayRefusesRequestsInChunks(t *testing.T) {
+	f := start(t, slack.Config{RequireLength: true})
 	for _, path := range []string{"/api/chat.postMessage", "/upload/v1/F1", "/commands/1"} {
 		address, err := url.JoinPath(f.url, "..", path)
 		if err != nil {

@@ -29,6 +29,7 @@ type wireMessage struct {
 	LatestReply  string          `json:"latest_reply,omitempty"`
 	Blocks       json.RawMessage `json:"blocks,omitempty"`
 	Attachments  []any           `json:"attachments,omitempty"`
+	Metadata     *metadata       `json:"metadata,omitempty"`
 	Files        []wireFile      `json:"files,omitempty"`
 	Upload       bool            `json:"upload,omitempty"`
 	Edited       *wireEdited     `json:"edited,omitempty"`

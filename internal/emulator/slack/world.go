@@ -125,8 +125,9 @@ type message struct {
 	botReactions      []string
 	userReactions     []reaction // reactions of users
 	droppedResponses  int
-	attachments       []any // forwarded messages, pasted tables, and those of other apps
-	detectsBroadcasts bool  // plain words such as @here are broadcasts
+	attachments       []any // forwarded messages, pasted tables, and those of apps
+	metadata          *metadata
+	detectsBroadcasts bool // plain words such as @here are broadcasts
 	stream            *stream
 }
 

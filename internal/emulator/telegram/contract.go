@@ -18,8 +18,9 @@ var contractJSON []byte
 
 var contract = sync.OnceValue(func() *wire.Contract { return wire.MustContract(contractJSON) })
 
-// olderParameters are read by servers before Bot API 10.3, and ignored by later ones.
-var olderParameters = []string{"receiver_user_id", "callback_query_id"}
+// ignoredParameters are ignored: those that servers before Bot API 10.3 read, and the name of the method, which a library
+// adds to forms (telegraf 4.16.3).
+var ignoredParameters = []string{"receiver_user_id", "callback_query_id", "method"}
 
 // methodName returns the name of a method in the Bot API's case, or "" if it is not in the contract.
 func methodName(lower string) string {
@@ -36,9 +37,9 @@ func methodName(lower string) string {
 func (a *api) checkCall(name string, p *wire.Params, result any) {
 	name = methodName(name)
 	parameters := contract().Fields("parameters", name)
-	for _, older := range olderParameters {
-		if parameters[older] == nil {
-			p.Drop(older)
+	for _, ignored := range ignoredParameters {
+		if parameters[ignored] == nil {
+			p.Drop(ignored)
 		}
 	}
 	object := p.EncodeJSON(func(field string) bool { return parameters[field] != nil && parameters[field].Type == "string" })

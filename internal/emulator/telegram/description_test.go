@@ -99,6 +99,8 @@ var known = map[string]string{
 	"sendVoice.ephemeral_message_parameters":     "since Bot API 10.3",
 	"sendMessageDraft.can_stop":                  "since Bot API 10.3",
 	"sendMessageDraft.keep_on_stop":              "since Bot API 10.3",
+	"copyMessage.reply_to_message_id":            "until Bot API 7.0; grammY has it as deprecated",
+	"sendMediaGroup.reply_to_message_id":         "until Bot API 7.0; grammY has it as deprecated",
 	"sendDocument.reply_to_message_id":           "until Bot API 7.0; grammY has it as deprecated",
 	"sendMessage.reply_to_message_id":            "until Bot API 7.0; grammY has it as deprecated",
 	"sendPhoto.reply_to_message_id":              "until Bot API 7.0; grammY has it as deprecated",

@@ -79,7 +79,7 @@ func (c *chat) findEphemeral(id, receiver int64) *message {
 // editEphemeralMessageText follows core.telegram.org/bots/api#editephemeralmessagetext. Its
 // refusals are assumed to be those of editMessageText.
 func editEphemeralMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	body, keys, err := parseNewText(p)
+	body, keys, err := a.parseNewText(p)
 	if err != nil {
 		return nil, err
 	}

@@ -176,11 +176,15 @@ func (a *api) fileParam(p *wire.Params, kind string) (*file, *apiError) {
 	return f, nil
 }
 
-// parseFileName parses the name of a file as the service does: quoted, with backslashes, and then
-// percent-decoded (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended at an escaped quote
+// parseFileName parses the name of a file as the service does: quoted, with backslashes, or up to the next semicolon, and
+// then percent-decoded (tdlib/td, tdnet HttpReader.cpp). Until 2021 a quoted name ended at an escaped quote
 // or a semicolon (td 48aecf883), as it does here, because a self-hosted server may be that old.
 func parseFileName(disposition string) string {
-	_, name, _ := strings.Cut(disposition, `filename="`)
+	_, name, quoted := strings.Cut(disposition, `filename="`)
+	if !quoted {
+		_, name, _ = strings.Cut(disposition, "filename=")
+	}
+	name = strings.TrimSpace(name)
 	if end := strings.IndexAny(name, `";\`); end >= 0 {
 		name = name[:end]
 	}

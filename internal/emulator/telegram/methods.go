@@ -126,7 +126,7 @@ func sendChatAction(_ context.Context, a *api, p *wire.Params) (any, *apiError) 
 }
 
 func sendMessageDraft(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	body, err := formattedText(p, "text", "entities")
+	body, err := a.formattedText(p, "text", "entities")
 	if err != nil {
 		return nil, err
 	}

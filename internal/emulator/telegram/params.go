@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +26,7 @@ func readParams(w http.ResponseWriter, r *http.Request, limit int) (*wire.Params
 }
 
 // formattedText parses a text parameter with its parse mode or entities.
-func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiError) {
+func (a *api) formattedText(p *wire.Params, name, entities string) (markup.Text, *apiError) {
 	f := markup.Text{Source: p.Text(name), ParseMode: strings.ToLower(p.Text("parse_mode"))}
 	if len(f.Source) > maxRawText {
 		return f, badRequest("text is too long") // Client.cpp
@@ -34,6 +35,7 @@ func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiErro
 		return f, badRequest("strings must be encoded in UTF-8") // MessageEntity.cpp
 	}
 	f.Plain = f.Source
+	a.updates.life.RecordViolation(recordText(f.Source, f.ParseMode == "html"))
 	switch f.ParseMode {
 	case "", "none":
 		if _, err := p.DecodeJSON(entities, &f.Entities); err != nil {
@@ -50,7 +52,23 @@ func formattedText(p *wire.Params, name, entities string) (markup.Text, *apiErro
 		return f, badRequest("unsupported parse_mode") // Client.cpp
 	}
 	f.Normalize()
+	f.Entities = a.world.knownMentions(f.Entities)
 	return f, nil
+}
+
+// knownMentions returns entities without mentions of users whom the bot has not met, and completes the others
+// (core.telegram.org/bots/api#formatting-options).
+func (w *world) knownMentions(entities []botapi.Entity) []botapi.Entity {
+	return slices.DeleteFunc(entities, func(e botapi.Entity) bool {
+		if e.Type != "text_mention" {
+			return false
+		}
+		if e.User == nil || w.users[e.User.ID] == nil {
+			return true
+		}
+		*e.User = *w.users[e.User.ID]
+		return false
+	})
 }
 
 // parseKeyboard parses reply_markup. It returns nil if that is missing, has no buttons, or is another

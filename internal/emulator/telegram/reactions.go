@@ -25,6 +25,9 @@ func (p *people) React(chatID, messageID, userID int64, emoji string) (Sent, err
 	if emoji != "" && !knownReaction(emoji) {
 		return Sent{}, fmt.Errorf("telegram emulator: no reaction %q exists", emoji)
 	}
+	if emoji == "" && m.userReactions[userID] == "" {
+		return Sent{}, fmt.Errorf("telegram emulator: %d has no reaction to message %d to remove", userID, messageID)
+	}
 	r := botapi.MessageReactionUpdated{
 		Chat: c.apiChat(), MessageID: m.id, User: *u, Date: p.world.now().Unix(), OldReaction: reactionList(m.userReactions[userID]), NewReaction: reactionList(emoji),
 	}

@@ -13,27 +13,28 @@ func sendMessage(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
 	if p.Text("text") == "" {
 		return nil, badRequest("message text is empty") // Client.cpp
 	}
-	body, err := formattedText(p, "text", "entities")
+	body, err := a.formattedText(p, "text", "entities")
 	if err != nil {
 		return nil, err
 	}
-	return a.send(p, body, "")
+	return a.send(p, body, "", "")
 }
 
 func sendPhoto(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	return sendMedia(a, p, KindPhoto)
+	return sendMedia(a, p, KindPhoto, "")
 }
 
 func sendDocument(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	return sendMedia(a, p, KindDocument)
+	return sendMedia(a, p, KindDocument, "")
 }
 
 func sendVoice(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	return sendMedia(a, p, KindVoice)
+	return sendMedia(a, p, KindVoice, "")
 }
 
-func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
-	body, err := formattedText(p, "caption", "caption_entities")
+// sendMedia sends a file, which may belong to an album.
+func sendMedia(a *api, p *wire.Params, kind, album string) (any, *apiError) {
+	body, err := a.formattedText(p, "caption", "caption_entities")
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +44,11 @@ func sendMedia(a *api, p *wire.Params, kind string) (any, *apiError) {
 	if markup.Size(body.Entities) > maxEntityBytes {
 		return nil, badRequest("ENTITIES_TOO_LONG") // core.telegram.org/api/errors
 	}
-	return a.send(p, body, kind)
+	return a.send(p, body, kind, album)
 }
 
 // send accepts a message of the bot, with a file or only a text.
-func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiError) {
+func (a *api) send(p *wire.Params, body markup.Text, kind, album string) (any, *apiError) {
 	keys, err := parseKeyboard(p)
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (a *api) send(p *wire.Params, body markup.Text, kind string) (any, *apiErro
 			return nil, err
 		}
 	}
-	m := &message{from: a.world.bot, body: body, markup: keys, silent: p.Bool("disable_notification")}
+	m := &message{from: a.world.bot, body: body, markup: keys, album: album, silent: p.Bool("disable_notification")}
 	if m.thread, err = topicParam(c, p, false); err != nil {
 		return nil, err
 	}
@@ -158,11 +159,11 @@ func (a *api) editableMessage(p *wire.Params) (*chat, *message, *apiError) {
 const notModified = "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"
 
 // parseNewText parses the new text and keyboard of a message.
-func parseNewText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err *apiError) {
+func (a *api) parseNewText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err *apiError) {
 	if p.Text("text") == "" {
 		return body, nil, badRequest("message text is empty") // Client.cpp
 	}
-	if body, err = formattedText(p, "text", "entities"); err != nil {
+	if body, err = a.formattedText(p, "text", "entities"); err != nil {
 		return body, nil, err
 	}
 	keys, err = parseKeyboard(p)
@@ -170,7 +171,7 @@ func parseNewText(p *wire.Params) (body markup.Text, keys *botapi.Keyboard, err 
 }
 
 func editMessageText(_ context.Context, a *api, p *wire.Params) (any, *apiError) {
-	body, keys, err := parseNewText(p)
+	body, keys, err := a.parseNewText(p)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,8 @@ type Config struct {
 	// WebhookRetryDelay is the first delay before an update is posted again. It doubles each time. 0 is
 	// [defaultWebhookRetryDelay].
 	WebhookRetryDelay time.Duration
+	// RequireLength refuses requests without a Content-Length, as a gateway before the service may.
+	RequireLength bool
 	// Control enables the control interface over HTTP under /emulator/, without authentication.
 	Control bool
 	// MaxMessages bounds the stored messages per chat, MaxUpdates the queued updates. 0 means the
@@ -148,7 +150,7 @@ func (s *Server) Close() error { return s.life.Close(s.world.hub.Close) }
 
 // ServeHTTP serves the bot, and the control interface if it is enabled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !wire.RequireLength(w, r) {
+	if s.api.cfg.RequireLength && !wire.RequireLength(w, r) {
 		return
 	}
 	if s.controlEnabled && strings.HasPrefix(r.URL.Path, "/emulator/") {

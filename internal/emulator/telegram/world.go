@@ -90,6 +90,7 @@ type chat struct {
 	messages    []*message
 	byID        map[int64]*message
 	answerCount int // messages of the bot that are not deleted
+	pinned      []int64
 	lastID      int64
 	actions     []Action
 	drafts      map[int64]Draft

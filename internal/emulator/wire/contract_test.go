@@ -101,10 +101,11 @@ func generate(t *testing.T, dir, service string) []byte {
 
 // played are the methods of Telegram that the emulator plays.
 var played = []string{
-	"answerCallbackQuery", "deleteMessage", "deleteMyCommands", "deleteWebhook", "editEphemeralMessageText",
-	"editMessageReplyMarkup", "editMessageText", "getChat", "getChatAdministrators", "getChatMember", "getFile", "getMe",
-	"getMyCommands", "getUpdates", "getWebhookInfo", "sendChatAction", "sendDocument", "sendMessage", "sendMessageDraft",
-	"sendPhoto", "sendVoice", "setMessageReaction", "setMyCommands", "setWebhook",
+	"answerCallbackQuery", "copyMessage", "deleteMessage", "deleteMyCommands", "deleteWebhook", "editEphemeralMessageText",
+	"editMessageReplyMarkup", "editMessageText", "forwardMessage", "getChat", "getChatAdministrators", "getChatMember",
+	"getChatMemberCount", "getFile", "getMe", "getMyCommands", "getUpdates", "getWebhookInfo", "pinChatMessage", "sendChatAction",
+	"sendDocument", "sendMediaGroup", "sendMessage", "sendMessageDraft", "sendPhoto", "sendVoice", "setMessageReaction",
+	"setMyCommands", "setWebhook", "unpinChatMessage",
 }
 
 var (
@@ -125,6 +126,7 @@ func telegram(t *testing.T, dir string) string {
 	for _, line := range imports.FindAllString(source, -1) {
 		b.WriteString(strings.Replace(line, `"./`, `"@grammyjs/types/`, 1) + "\n")
 	}
+	b.WriteString("import type { InputMediaAudio, InputMediaDocument, InputMediaLivePhoto, InputMediaPhoto, InputMediaVideo } from \"@grammyjs/types/methods.js\";\n")
 	parameters, results, n := "", "", 0
 	for _, m := range methods.FindAllStringSubmatch(source, -1) {
 		if slices.Contains(played, m[1]) {

@@ -1,12 +1,16 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -104,16 +108,34 @@ func (p *Params) readMultipart(mr *multipart.Reader) error {
 		if err != nil {
 			return err
 		}
-		if part.FileName() == "" {
-			p.values[part.FormName()] = string(data)
+		disposition := part.Header.Get("Content-Disposition")
+		name, _ := dispositionField(disposition, "name")
+		if file, isFile := dispositionField(disposition, "filename"); isFile {
+			p.files[name] = Upload{Name: file, MIME: part.Header.Get("Content-Type"), Disposition: disposition, Data: data}
 			continue
 		}
-		p.files[part.FormName()] = Upload{Name: part.FileName(), MIME: part.Header.Get("Content-Type"), Disposition: part.Header.Get("Content-Disposition"), Data: data}
+		p.values[name] = string(data)
 	}
 }
 
+// dispositionPattern matches a field of a Content-Disposition, in quotes, or up to the next semicolon: some libraries
+// quote no names (grammY 1.46.0), and the services take those (tdlib/td, tdnet HttpReader.cpp).
+var dispositionPattern = regexp.MustCompile(`;\s*([^=;"]+?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^";]*))`)
+
+// dispositionField returns a field of a Content-Disposition.
+func dispositionField(header, field string) (string, bool) {
+	for _, m := range dispositionPattern.FindAllStringSubmatch(header, -1) {
+		if m[1] == field {
+			return cmp.Or(escapedRune.ReplaceAllString(m[2], "$1"), strings.TrimSpace(m[3])), true
+		}
+	}
+	return "", false
+}
+
+var escapedRune = regexp.MustCompile(`\\(.)`)
+
 // EncodeJSON returns the parameters as one JSON object. Those for which isText is true are strings;
-// others are JSON values if valid. A file is represented by its name.
+// others are JSON values if valid. A file is represented by its name, unless another parameter refers to it.
 func (p *Params) EncodeJSON(isText func(name string) bool) []byte {
 	fields := make(map[string]json.RawMessage, len(p.values)+len(p.files))
 	put := func(name, value string, asText bool) {
@@ -127,11 +149,20 @@ func (p *Params) EncodeJSON(isText func(name string) bool) []byte {
 		put(name, value, isText(name))
 	}
 	for name, f := range p.files {
-		put(name, f.Name, true)
+		attached := func(value string) bool { return strings.Contains(value, "attach://"+name) }
+		if !slices.ContainsFunc(slices.Collect(maps.Values(p.values)), attached) {
+			put(name, f.Name, true)
+		}
 	}
 	object, _ := json.Marshal(fields)
 	return object
 }
+
+// Clone returns a copy, which may be changed.
+func (p *Params) Clone() *Params { return &Params{values: maps.Clone(p.values), files: p.files} }
+
+// Set changes a parameter.
+func (p *Params) Set(name, value string) { p.values[name] = value }
 
 // Drop removes a parameter.
 func (p *Params) Drop(name string) { delete(p.values, name) }

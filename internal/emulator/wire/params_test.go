@@ -67,3 +67,19 @@ func TestParamsRefuseBrokenAndLongBodies(t *testing.T) {
 		t.Errorf("a long body: %v", err)
 	}
 }
+
+// Libraries write the names of files in quotes, with escapes, or without quotes.
+func TestNamesOfFilesAreReadInEveryForm(t *testing.T) {
+	for written, want := range map[string]string{
+		`"my report.txt"`: "my report.txt", `my report.txt`: "my report.txt", `Übersicht (neu)=1.txt; x=y`: "Übersicht (neu)=1.txt", `"a \"b\"; c.txt"; x=y`: `a "b"; c.txt`, `""`: "",
+	} {
+		body := "--b\r\nContent-Disposition: form-data; name=\"doc\"; filename=" + written + "\r\nContent-Type: text/plain\r\n\r\ndata\r\n--b--\r\n"
+		p, err := read(t, "multipart/form-data; boundary=b", body, 1<<10)
+		if err != nil {
+			t.Fatalf("%s: %v", written, err)
+		}
+		if up, ok := p.File("doc"); !ok || up.Name != want || string(up.Data) != "data" {
+			t.Errorf("%s: %t %+v, want %q", written, ok, up, want)
+		}
+	}
+}

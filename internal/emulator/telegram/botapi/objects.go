@@ -22,6 +22,8 @@ type Entity struct {
 	User          *User  `json:"user,omitempty"`
 	Language      string `json:"language,omitempty"`
 	CustomEmojiID string `json:"custom_emoji_id,omitempty"`
+	UnixTime      int64  `json:"unix_time,omitempty"`
+	DateFormat    string `json:"date_time_format,omitempty"`
 }
 
 // Button is a button of an inline keyboard.
@@ -231,18 +233,18 @@ type Quote struct {
 // FullChat is the result of getChat.
 type FullChat struct {
 	Chat
-	AccentColorID     int       `json:"accent_color_id"`
-	MaxReactionCount  int       `json:"max_reaction_count"`
-	AcceptedGiftTypes GiftTypes `json:"accepted_gift_types"`
+	AccentColorID     int               `json:"accent_color_id"`
+	MaxReactionCount  int               `json:"max_reaction_count"`
+	AcceptedGiftTypes AcceptedGiftTypes `json:"accepted_gift_types"`
 }
 
-// GiftTypes says which gifts a chat accepts.
-type GiftTypes struct {
-	Unlimited    bool `json:"unlimited_gifts"`
-	Limited      bool `json:"limited_gifts"`
-	Unique       bool `json:"unique_gifts"`
-	Premium      bool `json:"premium_subscription"`
-	FromChannels bool `json:"gifts_from_channels"`
+// AcceptedGiftTypes are the gifts that a chat takes. Chats of the emulator take none.
+type AcceptedGiftTypes struct {
+	UnlimitedGifts      bool `json:"unlimited_gifts"`
+	LimitedGifts        bool `json:"limited_gifts"`
+	UniqueGifts         bool `json:"unique_gifts"`
+	PremiumSubscription bool `json:"premium_subscription"`
+	GiftsFromChannels   bool `json:"gifts_from_channels"`
 }
 
 // Bot is the result of getMe.

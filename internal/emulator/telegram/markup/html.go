@@ -3,7 +3,6 @@ package markup
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -26,7 +25,8 @@ type htmlParser struct {
 // openTag is a start tag whose end tag has not been parsed yet.
 type openTag struct {
 	name       string
-	arg        string // href, language, emoji id, or "1" for an expandable quote
+	arg        string // href, language, emoji id, format of a date, or "1" for an expandable quote
+	date       int64
 	unitOffset int
 	byteOffset int // byte offset in out
 }
@@ -48,6 +48,7 @@ func ParseHTML(src string) (string, []botapi.Entity, error) {
 	if n := len(p.open); n > 0 {
 		return "", nil, syntaxError("Can't find end tag corresponding to start tag %q", p.open[n-1].name)
 	}
+	keepLanguages(p.entities)
 	sortEntities(p.entities)
 	text := p.out.String()
 	if !utf8.ValidString(text) {
@@ -225,8 +226,10 @@ func (p *htmlParser) parseAttributeValue() (string, error) {
 // setAttribute stores an attribute if it has a meaning.
 func (t *openTag) setAttribute(name, value string) {
 	switch {
-	case t.name == "a" && name == "href", t.name == "tg-emoji" && name == "emoji-id":
+	case t.name == "a" && name == "href", t.name == "tg-emoji" && name == "emoji-id", t.name == "tg-time" && name == "format":
 		t.arg = value
+	case t.name == "tg-time" && name == "unix":
+		t.date, _ = strconv.ParseInt(value, 10, 32) // no date otherwise
 	case t.name == "code" && name == "class" && strings.HasPrefix(value, "language-"):
 		t.arg = value[len("language-"):]
 	case t.name == "span" && name == "class" && strings.HasPrefix(value, "tg-"):
@@ -273,17 +276,23 @@ func (p *htmlParser) closeTag(tag openTag) error {
 		}
 		e.CustomEmojiID = tag.arg
 	case "a":
-		e.URL = NormalizeLink(cmp.Or(tag.arg, p.out.String()[tag.byteOffset:]))
-		if e.URL == "" {
+		link := cmp.Or(tag.arg, p.out.String()[tag.byteOffset:])
+		if id := userOfLink(link); id != 0 {
+			e.Type, e.User = "text_mention", &botapi.User{ID: id}
+		} else if e.URL = NormalizeLink(link); e.URL == "" {
 			return nil // the service drops an unusable link and keeps the text
+		}
+	case "tg-time":
+		if tag.arg != "r" && tag.arg != "R" && strings.Trim(tag.arg, "tTdDwW") != "" {
+			return syntaxError("Invalid date format used")
+		}
+		if e.UnixTime, e.DateFormat = tag.date, tag.arg; tag.date <= 0 {
+			return nil
 		}
 	case "code":
 		e.Language = tag.arg // only meaningful inside pre
 	}
 	if p.mergeCode(tag, e) {
-		return nil
-	}
-	if tag.name == "tg-time" {
 		return nil
 	}
 	p.entities = append(p.entities, e)
@@ -324,6 +333,8 @@ func entityType(tag openTag) string {
 		return "spoiler"
 	case "tg-emoji":
 		return "custom_emoji"
+	case "tg-time":
+		return "date_time"
 	case "a":
 		return "text_link"
 	case "blockquote":
@@ -334,17 +345,13 @@ func entityType(tag openTag) string {
 	return tag.name
 }
 
-// sortEntities sorts entities as the service does: by offset, and the longer first. A language is kept
-// only for pre, where apps show it.
-func sortEntities(entities []botapi.Entity) {
+// keepLanguages removes languages where apps do not show them: outside of pre.
+func keepLanguages(entities []botapi.Entity) {
 	for i := range entities {
 		if entities[i].Type != "pre" {
 			entities[i].Language = ""
 		}
 	}
-	slices.SortStableFunc(entities, func(a, b botapi.Entity) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(b.Length, a.Length))
-	})
 }
 
 func (p *htmlParser) skipSpace() {

@@ -2,52 +2,11 @@
 package markup
 
 import (
-	"cmp"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"oneclaw/internal/emulator/telegram/botapi"
 )
-
-// entityPattern matches the entities that apps and the service detect in plain text.
-var entityPattern = regexp.MustCompile(`https?://[^\s<>"]+|@[A-Za-z][A-Za-z0-9_]{2,31}|/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?|#[\pL_][\pL\pN_]*`)
-
-// detectEntities returns the mentions, commands, links and hashtags in a plain text.
-func detectEntities(text string) []botapi.Entity {
-	if !strings.ContainsAny(text, "@/#") {
-		return nil
-	}
-	var found []botapi.Entity
-	units, from := 0, 0
-	for _, at := range entityPattern.FindAllStringIndex(text, -1) {
-		units += UTF16Length(text[from:at[0]])
-		from = at[0]
-		match := text[at[0]:at[1]]
-		if before, _ := utf8.DecodeLastRuneInString(text[:at[0]]); at[0] > 0 && !startsWord(before) {
-			continue
-		}
-		e := botapi.Entity{Offset: units, Length: UTF16Length(match)}
-		switch match[0] {
-		case '@':
-			e.Type = "mention"
-		case '#':
-			e.Type = "hashtag"
-		case '/':
-			e.Type = "bot_command"
-		default:
-			e.Type = "url"
-		}
-		found = append(found, e)
-	}
-	return found
-}
-
-// startsWord reports whether a character after r starts a word.
-func startsWord(r rune) bool {
-	return strings.ContainsRune(" \t\n\r([{\"'.,;:!?-—", r)
-}
 
 // UTF16Length returns the length in UTF-16 code units, the unit of all lengths in the Bot API.
 func UTF16Length(s string) int {
@@ -85,7 +44,9 @@ func NewText(text string) Text {
 
 // Normalize converts a requested text to the form in which the service stores it.
 func (f *Text) Normalize() {
+	f.Entities = arrange(f.Entities)
 	f.clean()
+	f.Entities = arrange(f.Entities) // what is deleted may have been between two
 	f.trim()
 	f.limitEntities()
 	f.addDetected()
@@ -176,23 +137,24 @@ func countPieces(e botapi.Entity, others []botapi.Entity) int {
 	return 1 + len(cuts)
 }
 
-// addDetected adds the entities that the service detects in a bot's text (tdlib/td, MessageEntity.cpp,
-// find_entities): names, links, commands and the like, but none inside code or a link.
+// addDetected adds the entities that the service finds in a bot's text besides those that it asks for.
 func (f *Text) addDetected() {
 	given := slices.Clone(f.Entities)
 	for _, e := range detectEntities(f.Plain) {
 		taken := slices.ContainsFunc(given, func(g botapi.Entity) bool {
-			switch g.Type {
-			case "code", "pre", "text_link", "text_mention", e.Type:
-				return e.Offset < g.Offset+g.Length && g.Offset < e.Offset+e.Length
+			switch kindOf(g.Type) {
+			case style:
+				return false
+			case quote:
+				return crosses(e, g)
 			}
-			return false
+			return overlap(e, g)
 		})
 		if !taken {
 			f.Entities = append(f.Entities, e)
 		}
 	}
-	slices.SortStableFunc(f.Entities, func(a, b botapi.Entity) int { return cmp.Compare(a.Offset, b.Offset) })
+	sortEntities(f.Entities)
 }
 
 // trim removes the white space around a text, as the service does (tdlib/td, MessageEntity.cpp,

@@ -5,17 +5,21 @@ import type {
   GenericMessageEvent, MeMessageEvent, MessageChangedEvent, MessageDeletedEvent, ReactionAddedEvent, ReactionRemovedEvent, ThreadBroadcastMessageEvent,
 } from "@slack/types";
 import type {
-  AppsConnectionsOpenResponse, AuthTestResponse, ChatPostEphemeralResponse, ChatPostMessageResponse, ChatStartStreamResponse,
+  AppsConnectionsOpenResponse, AuthTestResponse, ChatGetPermalinkResponse, ChatPostEphemeralResponse, ChatPostMessageResponse, ChatStartStreamResponse,
   ChatUpdateResponse, ConversationsHistoryResponse, FilesGetUploadURLExternalResponse,
 } from "@slack/web-api";
 import type { Channel } from "@slack/web-api/dist/types/response/ConversationsInfoResponse";
+import type { Channel as Found } from "@slack/web-api/dist/types/response/ConversationsListResponse";
 import type { Channel as Opened } from "@slack/web-api/dist/types/response/ConversationsOpenResponse";
 import type { FileElement, MessageElement } from "@slack/web-api/dist/types/response/ConversationsRepliesResponse";
 import type { MessageElement as Past } from "@slack/web-api/dist/types/response/ConversationsHistoryResponse";
 import type { File } from "@slack/web-api/dist/types/response/FilesInfoResponse";
 import type { File as Uploaded } from "@slack/web-api/dist/types/response/FilesCompleteUploadExternalResponse";
+import type { Reaction } from "@slack/web-api/dist/types/response/ReactionsGetResponse";
 import type { Team } from "@slack/web-api/dist/types/response/TeamInfoResponse";
 import type { Channel as Listed } from "@slack/web-api/dist/types/response/UsersConversationsResponse";
+import type { Member } from "@slack/web-api/dist/types/response/UsersListResponse";
+import type { View } from "@slack/web-api/dist/types/response/ViewsOpenResponse";
 import type { User } from "@slack/web-api/dist/types/response/UsersInfoResponse";
 
 type Bare = "attachments" | "blocks" | "files" | "message" | "previous_message" | "root" | "view";
@@ -36,6 +40,10 @@ export interface Contract {
       url?: AuthTestResponse["url"];
       user?: AuthTestResponse["user"];
       user_id?: AuthTestResponse["user_id"];
+    };
+    "chat.getPermalink"?: {
+      channel?: ChatGetPermalinkResponse["channel"];
+      permalink?: ChatGetPermalinkResponse["permalink"];
     };
     "chat.postEphemeral"?: {
       message_ts?: ChatPostEphemeralResponse["message_ts"];
@@ -84,6 +92,16 @@ export interface Contract {
       name?: Channel["name"];
       num_members?: Channel["num_members"];
     } };
+    "conversations.list"?: { channels: {
+      id?: Found["id"];
+      is_archived?: Found["is_archived"];
+      is_channel?: Found["is_channel"];
+      is_im?: Found["is_im"];
+      is_member?: Found["is_member"];
+      is_private?: Found["is_private"];
+      name?: Found["name"];
+      num_members?: Found["num_members"];
+    }[] };
     "conversations.open"?: { channel: {
       id?: Opened["id"];
     } };
@@ -139,6 +157,13 @@ export interface Contract {
       url_private_download?: File["url_private_download"];
       user?: File["user"];
     } };
+    "reactions.get"?: { message: {
+      reactions?: {
+        count?: Reaction["count"];
+        name?: Reaction["name"];
+        users?: Reaction["users"];
+      }[];
+    } };
     "team.info"?: { team: {
       domain?: Team["domain"];
       id?: Team["id"];
@@ -152,6 +177,17 @@ export interface Contract {
       is_private?: Listed["is_private"];
       name?: Listed["name"];
     }[] };
+    "users.list"?: { members: {
+      deleted?: Member["deleted"];
+      id?: Member["id"];
+      is_bot?: Member["is_bot"];
+      name?: Member["name"];
+      team_id?: Member["team_id"];
+    }[] };
+    "views.open"?: { view: {
+      id?: View["id"];
+      type?: View["type"];
+    } };
     "users.info"?: { user: {
       deleted?: User["deleted"];
       id?: User["id"];

@@ -1,0 +1,55 @@
+// Package npmtest runs in tests what internal/emulator/wire/testdata/clients/install has installed from npm:
+// Telegram's own reader of texts, and the libraries that other bots are made of.
+package npmtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience is the time that a script may take, which is a few seconds on a machine that is not busy.
+const patience = 3 * time.Minute
+
+const installer = "internal/emulator/wire/testdata/clients/install"
+
+// Run runs a script of Node, with the installed packages, and returns what it prints. The script finds input as
+// JSON where it reads its standard input. A test whose packages are not installed is skipped, unless
+// TEST_ONECLAW_TYPES is "must".
+func Run(t testing.TB, script string, input any, packages ...string) []byte {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := filepath.Join(cache, "oneclaw", "clients", "node_modules")
+	for _, name := range packages {
+		if _, err := os.Stat(filepath.Join(modules, filepath.FromSlash(name))); err != nil {
+			if os.Getenv("TEST_ONECLAW_TYPES") == "must" {
+				t.Fatalf("%s is not installed: run %s: %v", name, installer, err)
+			}
+			t.Skipf("%s is not installed: run %s", name, installer)
+		}
+	}
+	given, err := json.Marshal(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "-e", script)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	cmd.Stdin = bytes.NewReader(given)
+	var told bytes.Buffer
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, told.Bytes(), out)
+	}
+	return out
+}
