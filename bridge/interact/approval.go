@@ -297,10 +297,11 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 		return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
 	}
 	arguments, whole := formatArguments(call.Arguments)
-	parts := []string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}
+	// The job belongs to the keys, because positions begin anew when all of a log has gone by its age.
+	parts := []string{ApprovalKind, j.Key(), asked.Call, asked.Hash, asked.ShownHash}
 	if len(addresses) > 0 {
 		position, _, _ := strings.Cut(asked.Call, "/")
-		parts = []string{ApprovalKind, call.Session, position, "addresses"}
+		parts = []string{ApprovalKind, j.Key(), position, "addresses"}
 		arguments, whole = addressArguments(addresses)
 		r.Why = addresses[0].why
 		for _, one := range addresses {
@@ -370,6 +371,8 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 		return agent.Decision{}, err
 	}
 	switch {
+	case r.Job != j.Key():
+		return deny("its card asked for another turn")
 	case len(r.Hashes) > 0 && !slices.Contains(r.Hashes, a.ShownHash):
 		return deny("its card did not show it")
 	case kept.Reason == notShown:
