@@ -125,11 +125,8 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	case g.cfg.Policy == nil:
 		return agent.Decision{}, nil
 	}
-	in := g.input(call, shown)
-	_, call.HoldsOthers = in.HoldsOthers()
-	call.ReadOthers = call.HoldsOthers && in.ReadOthers()
-	work := turn.WorkOf(j)
-	work.HeldOthers, work.ReadOthers = work.HeldOthers || call.HoldsOthers, work.ReadOthers || call.ReadOthers
+	in, work := g.input(call, shown), turn.WorkOf(j)
+	work.NoteOthers(in) // also for a reply of an earlier run of the program
 	call.HoldsOthers, call.ReadOthers = work.HeldOthers, work.ReadOthers
 	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
 	decision.ReadOthers, decision.HoldsOthers, decision.Limit = call.ReadOthers, call.HoldsOthers, g.limit(j, in, call.ID)

@@ -239,9 +239,8 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			return t.decide(ctx, j, h, call, tool, input, files)
 		},
 		HoldsOthers: func(input agent.Input) bool {
-			in := provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool}
-			_, holds := in.HoldsOthers()
-			return holds
+			WorkOf(j).NoteOthers(&provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool})
+			return WorkOf(j).HeldOthers
 		},
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,
@@ -397,12 +396,12 @@ func isToolResult(m agent.Message) bool {
 }
 
 // appendMessages adds messages to the conversation of a job, if the job still belongs to this process.
-// If it adds the question, it also records that the turn has begun. If it adds the result of a call, it
-// also resets the count of restarts without progress.
+// If it adds the question, it also records that the turn has begun, and with a reply what the model was shown of others. If
+// it adds the result of a call, it also resets the count of restarts without progress.
 func (t *Runner) appendMessages(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
 	noteAnnounced(j, messages) // also if the write fails: it may be made later, or have been made nevertheless
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
-		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
+		changes, of := len(h.Staged) > 0 || WorkOf(j).notedOthers, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
 		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, isToolResult) {
 			j.RecordProgress()
 			changes = true
@@ -414,7 +413,7 @@ func (t *Runner) appendMessages(ctx context.Context, j *queue.Run, h *conversati
 		}
 		rev, err := h.Append(ctx, []storage.Op{of}, messages...)
 		if changes && err == nil {
-			j.Rev = rev
+			j.Rev, WorkOf(j).notedOthers = rev, false
 		}
 		return err
 	})
