@@ -65,7 +65,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 
 // stageQuestion stages the message of a job for the next write, unless the log contains it already. If
 // the turn has an answer already, it returns that answer and true.
-func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
+func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (answer string, done bool, err error) {
 	if !j.Unstarted {
 		turn, err := h.Turn(ctx, j.Key())
 		if err != nil {
@@ -76,7 +76,9 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 			return answer, done, nil
 		}
 	}
+	unstarted := j.Unstarted
 	j.Unstarted = false
+	defer func() { j.Unstarted = unstarted && err != nil }() // the next attempt asks again whether it may begin
 	message := t.newQuestion(j, h)
 	if err := t.takeOverMarks(ctx, j, message.Again); err != nil {
 		return "", false, err
