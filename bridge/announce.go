@@ -69,13 +69,14 @@ func (a *announcer) announce(ctx context.Context, j *queue.Run, over bool) error
 		return fmt.Errorf("announce what %s has left behind: %w", j.Key(), err)
 	}
 	for _, one := range all {
-		if over && one.Again != "" {
-			if err := a.offerAgain(ctx, j, one); err != nil {
+		if one.Unknown && (over || one.Again == "") {
+			if err := a.tellUnknown(ctx, j, one); err != nil {
 				return err
 			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(one turn.Announcement) bool { return one.Again != "" })
+	// Only these stay where they are in the list: the others come into it and go with what the turn does later.
+	all = slices.DeleteFunc(all, func(one turn.Announcement) bool { return one.Unknown })
 	for at := 0; at < len(all); {
 		key := fmt.Sprintf("%s/%s/%d", announcedKind, j.Key(), at)
 		n, err := a.post(ctx, key, outbox.Address(j).Chat, j.Message.SenderID(), all[at:min(len(all), at+maxAnnounced)])
@@ -87,9 +88,14 @@ func (a *announcer) announce(ctx context.Context, j *queue.Run, over bool) error
 	return nil
 }
 
-// offerAgain posts a card about a call that a restart cut off, with a button that has it made again unless another call
-// of its tool was cut off too.
-func (a *announcer) offerAgain(ctx context.Context, j *queue.Run, one turn.Announcement) error {
+// tellUnknown posts a card about a call of which nobody can tell whether it was done. If a restart cut it off, a button
+// has it made again, unless another call of its tool was cut off too.
+func (a *announcer) tellUnknown(ctx context.Context, j *queue.Run, one turn.Announcement) error {
+	key := fmt.Sprintf("%s/again/%s/%d", announcedKind, j.Key(), one.Position)
+	if one.Again == "" {
+		_, err := a.post(ctx, key, outbox.Address(j).Chat, j.Message.SenderID(), []turn.Announcement{one})
+		return err
+	}
 	log, err := a.turns.LogOf(ctx, j)
 	if err != nil {
 		return err
@@ -103,7 +109,7 @@ func (a *announcer) offerAgain(ctx context.Context, j *queue.Run, one turn.Annou
 	if card.Data, err = json.Marshal(failed); err != nil {
 		return fmt.Errorf("encode the offer to run a call again: %w", err)
 	}
-	_, err = a.cards.PostAnywhere(ctx, fmt.Sprintf("%s/again/%s/%d", announcedKind, j.Key(), one.Position), outbox.Address(j).Chat, card)
+	_, err = a.cards.PostAnywhere(ctx, key, outbox.Address(j).Chat, card)
 	return err
 }
 

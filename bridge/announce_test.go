@@ -800,3 +800,100 @@ func TestADeletedLineHidesNoneBehindIt(t *testing.T) {
 		}
 	})
 }
+
+// inSteps makes the calls of one step after another, by the names of their tools, and says that it is done.
+type inSteps [][]string
+
+func (steps inSteps) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	n := 0
+	for _, m := range req.Messages {
+		if len(m.Calls) > 0 {
+			n++
+		}
+	}
+	if n >= len(steps) {
+		return agent.Reply{Text: "done"}, nil
+	}
+	var reply agent.Reply
+	for _, name := range steps[n] {
+		reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprint(name, n), Name: name, Arguments: `{"text":"` + name + `"}`})
+	}
+	return reply, nil
+}
+
+// TestALineThatComesLateOrGoesHidesNoOther: whether there is a line about a call that a restart cut off, and which, follows
+// from what the model does behind it.
+func TestALineThatComesLateOrGoesHidesNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps inSteps
+		asks  string   // the tool that does
+		then  []string // what happens: presses and restarts
+		told  []string
+	}{
+		"it comes late": {inSteps{{"plan"}, {"other", "erase"}, {"plan"}}, "erase", []string{"restart", "Allow once"}, []string{"I was cut off while I used “plan”", "I did another thing", "I planned"}},
+		"it goes":       {inSteps{{"plan"}, {"plan"}, {"other"}}, "plan", []string{"Allow once", "restart", "Deny"}, []string{"while I used “plan”", "I did another thing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+				undo := func(context.Context, toolgroups.Scope, json.RawMessage) error { return nil }
+				cut := false
+				announces := func(text string) toolgroups.Handler {
+					return func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+						if call.Name == "plan" && !cut {
+							cut = true
+							<-ctx.Done()
+							return toolgroups.Result{}, ctx.Err()
+						}
+						return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: text, Undo: toolgroups.UndoData(text)}}}, nil
+					}
+				}
+				reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+					{Name: "plan", Description: "Plan.", Parameters: object, Run: announces("I planned"), Undo: undo},
+					{Name: "other", Description: "Other.", Parameters: object, Run: announces("I did another thing"), Undo: undo},
+					{Name: "erase", Description: "Erase.", Parameters: object, Run: announces("I erased"), Undo: undo},
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := newHarness(t, nil, func(cfg *bridge.Config) {
+					cfg.Limits.DrainTimeout = -1
+					cfg.Turns.Agent, cfg.Turns.Tools, cfg.Turns.SeparateTurns = agent.New(agent.Config{Model: c.steps}), func() *toolgroups.Registry { return reg }, true
+					cfg.ApprovalPolicy = func(_ toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+						if tool.Name == c.asks {
+							return interact.Policy{Rule: interact.Ask}
+						}
+						return interact.Policy{Rule: interact.Allow}
+					}
+				})
+				r.accept(direct("1", "hello"))
+				for i, next := range c.then {
+					pass(t, 5)
+					if next == "restart" {
+						r.restart()
+						continue
+					}
+					var card sent
+					r.platform.until(t, "a card", func(all []sent) bool {
+						at := slices.IndexFunc(all, func(s sent) bool { return s.offers(next) })
+						if at >= 0 {
+							card = all[at]
+						}
+						return at >= 0
+					})
+					r.accept(pressOn(card, fmt.Sprint("p", i), "1", card.button(t, next)))
+				}
+				r.platform.one(t, "done")
+				pass(t, 60)
+				r.stop()
+				all := strings.Join(r.platform.texts(), "\n")
+				for _, line := range c.told {
+					if strings.Count(all, line) != 1 {
+						t.Errorf("%q is not told once in %q", line, all)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1052,3 +1052,30 @@ func TestTheNameOfWhoAsksIsQuotedOnACard(t *testing.T) {
 		t.Errorf("shown %q", got.text)
 	}
 }
+
+// A conversation whose log has gone by its age numbers its messages from the beginning. What was decided about its first
+// call then is no decision about the first one now, neither for the same person nor for another one.
+func TestAnApprovalCountsForNoCallOfAnotherTurn(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]struct{ first, second chats.Message }{
+		"the same person":   {direct("1", "run pay"), direct("2", "run pay")},
+		"another one there": {group("1", "1", "run pay"), group("2", "6", "run pay")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &execTools{}
+				r := w.guarded(t, func(c *bridge.Config) { c.Limits.HistoryDays = 2 }, everyone)
+				r.accept(in.first)
+				card := r.platform.wait(t, 1)[0]
+				r.accept(pressOn(card, "p1", "1", card.button(t, "Allow once")))
+				r.platform.wait(t, 2)
+				pass(t, 4*daySeconds)
+				r.accept(in.second)
+				if got := r.platform.wait(t, 3)[2]; !got.offers("Allow once") || len(w.commands()) != 1 {
+					t.Errorf("shown %q, ran %q", got.text, w.commands())
+				}
+				r.stop()
+			})
+		})
+	}
+}

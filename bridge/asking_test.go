@@ -562,3 +562,22 @@ func TestTheAnswerStandsBelowTheQuestionThatItWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// As in TestAnApprovalCountsForNoCallOfAnotherTurn.
+func TestAnAnswerCountsForNoQuestionOfAnotherTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &curious{asks: form(yesOrNo)}
+		r := c.rig(t, func(c *bridge.Config) { c.Limits.HistoryDays = 2 })
+		r.accept(direct("1", "run x"))
+		card := r.platform.wait(t, 1)[0]
+		r.accept(pressOn(card, "p1", "1", card.button(t, "Yes")))
+		r.platform.wait(t, 2)
+		pass(t, 4*daySeconds)
+		r.accept(direct("2", "run x"))
+		if got := r.platform.wait(t, 3)[2]; !got.offers("Yes") {
+			t.Errorf("shown %q", got.text)
+		}
+		r.stop()
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -348,4 +349,54 @@ func TestWhatIsForgottenMeanwhileStaysRead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatIsForgottenOverARestartStaysRead: also if a kill leaves the turn at its first call, which only reads, and the model
+// was not asked again since.
+func TestWhatIsForgottenOverARestartStaysRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var forgotten, ran atomic.Bool
+		object := json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+			{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+				if !forgotten.Load() {
+					<-ctx.Done()
+					return toolgroups.Result{}, ctx.Err()
+				}
+				return toolgroups.TextResult("ok")
+			}},
+			{Name: "plan", Description: "Plan.", Parameters: object, Outlives: true, Origin: toolgroups.OriginOwn, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+				ran.Store(true)
+				return toolgroups.TextResult("ok")
+			}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newHarness(t, nil, func(c *bridge.Config) {
+			c.Limits.DrainTimeout = -1
+			c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: inSteps{{"look"}, {"plan"}}}), func() *toolgroups.Registry { return reg }
+			c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
+				if forgotten.Load() {
+					return turn.Profile{Prompt: "Be good.", PromptShown: true}, nil
+				}
+				return turn.Profile{Prompt: "Bob says: look and plan.", PromptOthers: true}, nil
+			}
+			c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+				if tool.Outlives && call.ReadOthers {
+					return interact.Policy{Rule: interact.Ask}
+				}
+				return interact.Policy{Rule: interact.Allow}
+			}
+		})
+		r.accept(direct("1", "hello"))
+		synctest.Wait()
+		forgotten.Store(true)
+		r.restart()
+		if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "May I run") || ran.Load() {
+			t.Errorf("shown %q, ran: %v", got.text, ran.Load())
+		}
+		r.stop()
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"oneclaw/agent"
 	"oneclaw/bridge"
@@ -18,6 +19,7 @@ import (
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
 
@@ -343,4 +345,44 @@ func TestATaskThatNoLongerStandsDoesNotBegin(t *testing.T) {
 	if all := strings.Join(r.platform.texts(), "\n"); strings.Contains(all, "second") {
 		t.Errorf("shown: %q", all)
 	}
+}
+
+// putStore fails at the next put if fails is set.
+type putStore struct {
+	storage.Store
+	fails *atomic.Bool
+}
+
+func (s putStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	if s.fails.CompareAndSwap(true, false) {
+		return 0, errFull
+	}
+	return s.Store.Put(ctx, key, value, rev)
+}
+
+// TestATaskThatIsTriedAgainBeginsOnlyIfItStillStands: the store fails before the model is asked, and what started the task is
+// removed before the next attempt.
+func TestATaskThatIsTriedAgainBeginsOnlyIfItStillStands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		told, fails := newResults(), new(atomic.Bool)
+		var asked, began atomic.Int64
+		r := newHarness(t, func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			began.Add(1)
+			return echo(ctx, turn)
+		}, func(c *bridge.Config) {
+			c.Store = putStore{c.Store, fails}
+			c.Hooks.OnTaskDone = told.done
+			c.Hooks.TaskStands = func(context.Context, string, string, receipts.Trigger) (bool, error) {
+				first := asked.Add(1) == 1
+				fails.Store(first)
+				return first, nil
+			}
+		})
+		r.submit(task("a.1", "Watch", "look"))
+		if result := told.next(t); result.State != receipts.Stopped || began.Load() != 0 {
+			t.Errorf("it ended as %+v, and began %d times", result, began.Load())
+		}
+		r.stop()
+	})
 }

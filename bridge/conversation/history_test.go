@@ -152,3 +152,20 @@ func TestWhatACommandEndedStaysEndedBehindAMove(t *testing.T) {
 		}
 	}
 }
+
+// A late press on the button of an older answer leaves the newer one stopped.
+func TestAStoppedAnswerStaysStoppedBehindALatePressOnAnOlderOne(t *testing.T) {
+	store, chat := open(t), chats.Chat{Platform: "fake", ID: "1"}
+	for _, seq := range []int64{5, 9, 5} {
+		session, err := Current(t.Context(), store, chat)
+		if err == nil {
+			_, err = session.StopAnswer(t.Context(), store, seq)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := SessionOf(t.Context(), store, &queue.Job{Message: chats.Message{Chat: chat}, Seq: 9}); !errors.Is(err, ErrStopped) {
+		t.Errorf("the newer answer: %v", err)
+	}
+}

@@ -31,7 +31,7 @@ type Session struct {
 	// StoppedAt is the Seq of the newest /stop that stopped something. Messages accepted before it are
 	// no longer answered.
 	StoppedAt int64 `json:"stopped_at,omitempty"`
-	// HaltedSeq is the Seq of the message whose answer was last stopped with a button, which stops only
+	// HaltedSeq is the Seq of the newest message whose answer was stopped with a button, which stops only
 	// that answer.
 	HaltedSeq int64 `json:"halted,omitempty"`
 	// Previous is the conversation that the newest /clear ended, as long as that can be undone. UndoneAt
@@ -198,7 +198,7 @@ func (s Session) Stop(ctx context.Context, store storage.Store, at int64) (Sessi
 // StopAnswer permanently stops the answer to one message. This is stored, so that it holds after a
 // restart.
 func (s Session) StopAnswer(ctx context.Context, store storage.Store, seq int64) (Session, error) {
-	if s.HaltedSeq == seq {
+	if s.HaltedSeq >= seq { // a late press on an older answer, which is over or ends now
 		return s, nil
 	}
 	s.HaltedSeq = seq

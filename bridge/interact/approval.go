@@ -125,11 +125,8 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 	case g.cfg.Policy == nil:
 		return agent.Decision{}, nil
 	}
-	in := g.input(call, shown)
-	_, call.HoldsOthers = in.HoldsOthers()
-	call.ReadOthers = call.HoldsOthers && in.ReadOthers()
-	work := turn.WorkOf(j)
-	work.HeldOthers, work.ReadOthers = work.HeldOthers || call.HoldsOthers, work.ReadOthers || call.ReadOthers
+	in, work := g.input(call, shown), turn.WorkOf(j)
+	work.NoteOthers(in) // also for a reply of an earlier run of the program
 	call.HoldsOthers, call.ReadOthers = work.HeldOthers, work.ReadOthers
 	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
 	decision.ReadOthers, decision.HoldsOthers, decision.Limit = call.ReadOthers, call.HoldsOthers, g.limit(j, in, call.ID)
@@ -297,10 +294,11 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 		return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
 	}
 	arguments, whole := formatArguments(call.Arguments)
-	parts := []string{ApprovalKind, call.Session, asked.Call, asked.Hash, asked.ShownHash}
+	// The job belongs to the keys, because positions begin anew when all of a log has gone by its age.
+	parts := []string{ApprovalKind, j.Key(), asked.Call, asked.Hash, asked.ShownHash}
 	if len(addresses) > 0 {
 		position, _, _ := strings.Cut(asked.Call, "/")
-		parts = []string{ApprovalKind, call.Session, position, "addresses"}
+		parts = []string{ApprovalKind, j.Key(), position, "addresses"}
 		arguments, whole = addressArguments(addresses)
 		r.Why = addresses[0].why
 		for _, one := range addresses {
@@ -370,6 +368,8 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 		return agent.Decision{}, err
 	}
 	switch {
+	case r.Job != j.Key():
+		return deny("its card asked for another turn")
 	case len(r.Hashes) > 0 && !slices.Contains(r.Hashes, a.ShownHash):
 		return deny("its card did not show it")
 	case kept.Reason == notShown:

@@ -76,7 +76,7 @@ type asker struct {
 	counts map[string]int // how often a call, and a call with a question, has asked
 }
 
-// callKey identifies a call in its conversation. Only the goroutine of the turn may call it.
+// callKey identifies a call in its turn. Only the goroutine of the turn may call it.
 func (a *asker) callKey(call toolgroups.Call) string {
 	return a.position.ReplyPosition() + "/" + call.ID
 }
@@ -166,7 +166,7 @@ func (a *asker) postQuestion(ctx context.Context, call toolgroups.Call, q *toolg
 	if !j.Message.Direct {
 		card.ReplyTo = j.Message.ReplyTarget()
 	}
-	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, call.Session, place, hash, a.increment(place+"/"+hash))
+	key := fmt.Sprintf("%s/%s/%s/%s/%d", ElicitationKind, j.Key(), place, hash, a.increment(place+"/"+hash))
 	token, err := a.cfg.Cards.Post(ctx, key, outbox.Address(j).Chat, card)
 	if err != nil {
 		return "", err
@@ -290,7 +290,7 @@ func (a *asker) reportDeclined(ctx context.Context, call toolgroups.Call, q *too
 	if fault != faultSecret {
 		return nil
 	}
-	_, err := a.cfg.Cards.Post(ctx, "declined/"+call.Session+"/"+a.callKey(call), outbox.Address(a.job).Chat, Card{
+	_, err := a.cfg.Cards.Post(ctx, "declined/"+a.job.Key()+"/"+a.callKey(call), outbox.Address(a.job).Chat, Card{
 		QuotedUser: a.job.Message.SenderID(), KeepCommands: true,
 		Text: fmt.Sprintf("%s asked for something like a password. Such things do not belong into a chat, so I said no for you.", wording.EscapeRevealed(q.From)),
 	})

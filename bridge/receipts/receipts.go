@@ -174,7 +174,7 @@ type Turn struct {
 	Refused bool `json:"refused,omitempty"`
 	// Deep says that the message asked for the strong model.
 	Deep bool `json:"deep,omitempty"`
-	// HeldOthers says that the model was shown words of others when it called a tool, ReadOthers that the turn had read
+	// HeldOthers says that the model was shown words of others before a reply or a call, ReadOthers that the turn had read
 	// them: what has been read since stays read, also once it is forgotten.
 	HeldOthers bool `json:"held_others,omitempty"`
 	ReadOthers bool `json:"read_others,omitempty"`

@@ -20,10 +20,12 @@ import (
 type Announcement struct {
 	toolgroups.Announcement
 	Tool string
-	// Again is set for a call that a restart cut off, and that nothing has repeated: the message in which its
-	// sender asks for it once more. Position is that of its result in the turn.
-	Again    string
+	// Unknown says that nobody can tell whether the call was done. Position is that of its result in the turn.
+	Unknown  bool
 	Position int
+	// Again is set for such a call that a restart cut off, and that nothing has repeated: the message in which its
+	// sender asks for it once more.
+	Again string
 	// Ambiguous is set if Again would not say which call is meant.
 	Ambiguous bool
 }
@@ -56,7 +58,7 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 		}
 		if call, begun := begunCall(turn[:i], m.CallID); begun && m.IsUnknownOutcome() {
 			if one, ok := t.announceUnknown(j, m, call, turn[i:]); ok {
-				one.Position = i
+				one.Unknown, one.Position = true, i
 				all = append(all, one)
 			}
 		}

@@ -65,7 +65,7 @@ func (t *Runner) Answer(ctx context.Context, j *queue.Run) (text string, err err
 
 // stageQuestion stages the message of a job for the next write, unless the log contains it already. If
 // the turn has an answer already, it returns that answer and true.
-func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (string, bool, error) {
+func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversation.History, scope toolgroups.Scope) (answer string, done bool, err error) {
 	if !j.Unstarted {
 		turn, err := h.Turn(ctx, j.Key())
 		if err != nil {
@@ -76,7 +76,9 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 			return answer, done, nil
 		}
 	}
+	unstarted := j.Unstarted
 	j.Unstarted = false
+	defer func() { j.Unstarted = unstarted && err != nil }() // the next attempt asks again whether it may begin
 	message := t.newQuestion(j, h)
 	if err := t.takeOverMarks(ctx, j, message.Again); err != nil {
 		return "", false, err
@@ -239,9 +241,8 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			return t.decide(ctx, j, h, call, tool, input, files)
 		},
 		HoldsOthers: func(input agent.Input) bool {
-			in := provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool}
-			_, holds := in.HoldsOthers()
-			return holds
+			WorkOf(j).NoteOthers(&provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool})
+			return WorkOf(j).HeldOthers
 		},
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,
@@ -397,12 +398,12 @@ func isToolResult(m agent.Message) bool {
 }
 
 // appendMessages adds messages to the conversation of a job, if the job still belongs to this process.
-// If it adds the question, it also records that the turn has begun. If it adds the result of a call, it
-// also resets the count of restarts without progress.
+// If it adds the question, it also records that the turn has begun, and with a reply what the model was shown of others. If
+// it adds the result of a call, it also resets the count of restarts without progress.
 func (t *Runner) appendMessages(ctx context.Context, j *queue.Run, h *conversation.History, messages ...agent.Message) error {
 	noteAnnounced(j, messages) // also if the write fails: it may be made later, or have been made nevertheless
 	return t.cfg.Jobs.WriteFenced(ctx, j, func() (err error) {
-		changes, of := len(h.Staged) > 0, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
+		changes, of := len(h.Staged) > 0 || WorkOf(j).notedOthers, storage.Check(queue.OpenPrefix+j.Key(), j.Rev)
 		if j.Stall.Restarts > 0 && slices.ContainsFunc(messages, isToolResult) {
 			j.RecordProgress()
 			changes = true
@@ -414,7 +415,7 @@ func (t *Runner) appendMessages(ctx context.Context, j *queue.Run, h *conversati
 		}
 		rev, err := h.Append(ctx, []storage.Op{of}, messages...)
 		if changes && err == nil {
-			j.Rev = rev
+			j.Rev, WorkOf(j).notedOthers = rev, false
 		}
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/outbox"
+	"oneclaw/bridge/provenance"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/wording"
@@ -35,6 +36,8 @@ type Work struct {
 	question agent.Message
 	// promptOthers is [Profile.PromptOthers] of the profile with which the turn ran last.
 	promptOthers bool
+	// notedOthers says that HeldOthers or ReadOthers is set and not stored.
+	notedOthers bool
 	// compact is called once the answer is delivered.
 	compact func(context.Context)
 	// original is set only in a copy of a job that has another message of the turn. It is the job from
@@ -61,6 +64,16 @@ func (w *Work) Adopt(stored any) {
 		if i >= 0 && a.Decision != nil && w.Approvals[i].Decision != nil {
 			*w.Approvals[i].Decision = *a.Decision
 		}
+	}
+}
+
+// NoteOthers records what the model is shown of others, before it acts on it: what has been read stays read, whatever is
+// forgotten or changed since.
+func (w *Work) NoteOthers(in *provenance.Input) {
+	_, holds := in.HoldsOthers()
+	held, read := w.HeldOthers || holds, w.ReadOthers || holds && in.ReadOthers()
+	if held != w.HeldOthers || read != w.ReadOthers {
+		w.HeldOthers, w.ReadOthers, w.notedOthers = held, read, true
 	}
 }
 

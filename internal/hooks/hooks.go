@@ -233,15 +233,16 @@ func (h *Hooks) Forget(ctx context.Context, user string) error {
 	return nil
 }
 
-// delete deletes a hook with the files of its runs.
+// delete deletes a hook with the files of its runs: first, so that a crash leaves the record by which they are found, and
+// once more for a run that has written some meanwhile. A run that has begun goes on; [Hooks.RecordOutcome] deletes its.
 func (h *Hooks) delete(ctx context.Context, id string) error {
 	if err := h.cfg.ForgetFiles(ctx, filesOwner(id)); err != nil {
 		return err
 	}
-	if err := h.update(ctx, id, func(*hook) error { return errRemoved }); !errors.Is(err, storage.ErrNotFound) {
+	if err := h.update(ctx, id, func(*hook) error { return errRemoved }); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
 	}
-	return nil
+	return h.cfg.ForgetFiles(ctx, filesOwner(id))
 }
 
 // Stands reports whether a delivery that has not begun may begin: its webhook has not been removed. Other tasks may.
@@ -285,8 +286,11 @@ func (h *Hooks) RecordOutcome(ctx context.Context, r bridge.TaskResult) error {
 		one.LastDelivery, one.LastKey, one.Outcome = h.cfg.Now(), r.Key, outcome
 		return nil
 	})
-	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, errDamaged) {
-		return nil // a missing hook must not keep the task open
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return h.cfg.ForgetFiles(ctx, filesOwner(id)) // the run may have written some since its webhook was removed
+	case errors.Is(err, errDamaged):
+		return nil // a damaged record must not keep the task open
 	}
 	return err
 }

@@ -422,6 +422,29 @@ func TestADeliveryStandsWhileItsWebhookDoes(t *testing.T) {
 	stands("abc.20260610T0800", true) // it is no delivery
 }
 
+// TestFilesOfARunThatHadBegunGoWithItsWebhook: it writes some while its webhook is removed, and behind that.
+func TestFilesOfARunThatHadBegunGoWithItsWebhook(t *testing.T) {
+	files, calls := map[string]bool{}, 0
+	d := newDoor(t, func(c *hooks.Config) {
+		c.ForgetFiles = func(_ context.Context, owner string) error {
+			calls++
+			files[owner] = calls == 1 // the run writes again at once
+			return nil
+		}
+	})
+	one := d.hook(ann, "one")
+	d.post(one, "bearer", "d1", "x")
+	owner := "webhook:" + strings.TrimPrefix(one.path, "/hook/")
+	d.say(ann, "remove one")
+	if stay, known := files[owner]; stay || !known {
+		t.Errorf("its files: %v", files)
+	}
+	files[owner] = true
+	if err := d.RecordOutcome(t.Context(), bridge.TaskResult{Key: d.taken()[0].Key, MessageID: "7"}); err != nil || files[owner] {
+		t.Errorf("files that it wrote since stay: %t, %v", files[owner], err)
+	}
+}
+
 // TestADamagedHookHoldsNothingUp: its delivery is not taken, and what was taken is closed.
 func TestADamagedHookHoldsNothingUp(t *testing.T) {
 	d := newDoor(t)

@@ -110,10 +110,10 @@ func (t *Task) describePrompt() string {
 	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
 }
 
-// switchedOn returns the task that a call switches on; false if it switches none on.
+// switchedOn returns the task that a call switches on, or runs while it is off; false if there is none.
 func (s *Schedule) switchedOn(ctx context.Context, call toolgroups.Call) (t Task, ok bool) {
 	var in updateInput
-	if json.Unmarshal(call.Arguments, &in) != nil || in.Enabled == nil || !*in.Enabled || checkID(in.TaskID) != nil {
+	if json.Unmarshal(call.Arguments, &in) != nil || checkID(in.TaskID) != nil || call.Name != runTool && (in.Enabled == nil || !*in.Enabled) {
 		return t, false
 	}
 	t, _, err := s.readTask(ctx, call.Owner, in.TaskID)
@@ -121,9 +121,10 @@ func (s *Schedule) switchedOn(ctx context.Context, call toolgroups.Call) (t Task
 }
 
 // exceedsLine reports whether a line would not show all of a prompt, or of the name, which heads each answer. A task that is
-// switched on and may hold words of others, such as one from an import, is one that nobody may have been shown.
+// switched on and may hold words of others, such as one from an import, is one that nobody may have been shown; a run of it
+// has no line.
 func (s *Schedule) exceedsLine(call toolgroups.Call) bool {
-	if t, ok := s.switchedOn(context.Background(), call); ok && t.Outside && !wording.QuotesWhole(t.Prompt, maxShownPrompt) {
+	if t, ok := s.switchedOn(context.Background(), call); ok && t.Outside && (call.Name == runTool || !wording.QuotesWhole(t.Prompt, maxShownPrompt)) {
 		return true
 	}
 	type args struct {

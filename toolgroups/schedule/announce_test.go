@@ -542,6 +542,11 @@ func TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn(t *testing.T) {
 			if err != nil || !strings.Contains(card, prompt) {
 				o.t.Errorf("with %d characters the card says %q, %v", length, card, err)
 			}
+			run := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(one toolgroups.Tool) bool { return one.Name == "run_scheduled_task" })]
+			now := toolgroups.Call{Name: run.Name, Arguments: json.RawMessage(`{"task_id":"` + id + `"}`), Scope: ann}
+			if card, err := run.Describe(context.Background(), now); err != nil || !strings.Contains(card, prompt) || !run.NeedsApproval(now) {
+				o.t.Errorf("a run of one that is off, with %d characters: asks %t, and the card says %q, %v", length, run.NeedsApproval(now), card, err)
+			}
 			asks := one.NeedsApproval(call)
 			line := o.announced(ann, one.Name, string(call.Arguments)).Text
 			if shown := strings.Contains(line, prompt) && len(line) <= toolgroups.MaxAnnouncement; shown == asks {
@@ -549,6 +554,9 @@ func TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn(t *testing.T) {
 			}
 			if one.NeedsApproval(call) {
 				o.t.Error("it asks although it is on")
+			}
+			if run.NeedsApproval(now) {
+				o.t.Error("a run asks although it is on")
 			}
 		}
 	})

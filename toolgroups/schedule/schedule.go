@@ -76,18 +76,21 @@ func New(cfg Config) (*Schedule, error) {
 	s.group, err = toolgroups.ReadGroup(manifests, "scheduled_tasks", map[string]toolgroups.Handler{
 		"schedule_task":         toolgroups.TypedHandler(s.create),
 		"list_scheduled_tasks":  toolgroups.TypedHandler(s.list),
-		"run_scheduled_task":    toolgroups.TypedHandler(s.runNow),
+		runTool:                 toolgroups.TypedHandler(s.runNow),
 		"update_scheduled_task": toolgroups.TypedHandler(s.update),
 		"delete_scheduled_task": toolgroups.TypedHandler(s.remove),
 	})
 	for i := range s.group.Tools {
 		s.group.Tools[i].Undo, s.group.Tools[i].Describe = s.undo, s.describe
-		if name := s.group.Tools[i].Name; name == "schedule_task" || name == "update_scheduled_task" {
+		if name := s.group.Tools[i].Name; name == "schedule_task" || name == "update_scheduled_task" || name == runTool {
 			s.group.Tools[i].NeedsApproval = s.exceedsLine
 		}
 	}
 	return s, err
 }
+
+// runTool is the tool that runs a task at once.
+const runTool = "run_scheduled_task"
 
 // Group returns the five tools.
 func (s *Schedule) Group() toolgroups.Group { return s.group }
