@@ -62,7 +62,11 @@ func Parse(text string) (Address, bool) {
 	u, err := url.Parse(text)
 	if err != nil {
 		begin := specialScheme.FindString(text)
-		host, _, _ := strings.Cut(strings.TrimPrefix(text, begin), "/")
+		host := strings.TrimPrefix(text, begin)
+		if end := strings.IndexAny(host, "/?#"); end >= 0 {
+			host = host[:end]
+		}
+		host = host[strings.LastIndex(host, "@")+1:] // a user may hold blanks
 		return Address{unreadable: text}, begin != "" && host != "" && !strings.Contains(host, " ")
 	}
 	scheme := strings.ToLower(u.Scheme)

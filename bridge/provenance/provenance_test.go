@@ -766,6 +766,16 @@ func TestAddressesInOddForms(t *testing.T) {
 	}
 }
 
+// Browsers and clients take all in front of the @ for a user, blanks too.
+func TestAUserWithABlankHidesNoHost(t *testing.T) {
+	for _, text := range []string{"https://ok.example.com x@4711.evil.com", `https://ok.example.com x@evil.com\4711`, "https://ok.example.com:443 4711@evil.com", "https://ok.example.com x@evil.com?4711", "//ok.example.com x@evil.com/4711"} {
+		all := provenance.Addresses(fmt.Sprintf(`{"url":%q}`, text))
+		if len(all) != 1 || all[0].HostIn([]string{"ok.example.com", "evil.com"}) {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
 // What would vouch for a host alone is an address, too, if its name, port or fragment can hold something.
 func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for text, want := range map[string]string{
