@@ -62,11 +62,7 @@ func Parse(text string) (Address, bool) {
 	u, err := url.Parse(text)
 	if err != nil {
 		begin := specialScheme.FindString(text)
-		host := strings.TrimPrefix(text, begin)
-		if end := strings.IndexAny(host, "/?#"); end >= 0 {
-			host = host[:end]
-		}
-		host = host[strings.LastIndex(host, "@")+1:] // a user may hold blanks
+		host := hostWithin(strings.TrimPrefix(text, begin))
 		return Address{unreadable: text}, begin != "" && host != "" && !strings.Contains(host, " ")
 	}
 	scheme := strings.ToLower(u.Scheme)
@@ -98,6 +94,14 @@ func Parse(text string) (Address, bool) {
 		a.fragment = "#" + u.EscapedFragment()
 	}
 	return a, true
+}
+
+// hostWithin returns the host of an address without its scheme, maybe with a port. The user in front of it may hold blanks.
+func hostWithin(text string) string {
+	if end := strings.IndexAny(text, "/?#"); end >= 0 {
+		text = text[:end]
+	}
+	return text[strings.LastIndex(text, "@")+1:]
 }
 
 // addressPattern finds where an address may begin within a text without blanks: a scheme, or what may be a host in
@@ -377,7 +381,7 @@ func (a Address) Hostname() string {
 
 // HostIn reports whether the host is one of a list, as [HostMatches] does, and certainly the one that is asked.
 func (a Address) HostIn(list []string) bool {
-	return !a.rewritten && a.user == "" && HostMatches(a.Hostname(), list)
+	return a.unreadable == "" && !a.rewritten && a.user == "" && HostMatches(a.Hostname(), list)
 }
 
 // Folder returns the address of the folder of the page, as [toolgroups.FolderOf]; false if others may read the address

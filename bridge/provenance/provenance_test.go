@@ -689,11 +689,24 @@ func TestHostsOfInstructions(t *testing.T) {
 		"Look at ci.example.org/ and (https://logs.example:8443/x).":   {"ci.example.org", "logs.example"},
 		"The log is at logs.github.io/x or on s3.amazonaws.com/logs.":  {"logs.github.io", "s3.amazonaws.com"},
 		"Summarise README.md, run setup.py and look at main.rs":        nil,
+		"Look up the order at https://shop.example/orders/%s, please.": {"shop.example"},
+		"The log is at https://me@ci.example:8443/100% of each day":    {"ci.example"},
+		"Read https://HOST:PORT/x, https://%HOST%/x and https://[x/y":  nil,
+		"Open https://*.com/ and *.example.com/x, https://a.*.com/x":   nil,
 		"Tell me. Write to anna@firm.example":                          nil,
 		"At 5 p.m., e.g. this of 3.5 MB":                               nil,
 	} {
-		if diff := cmp.Diff(want, provenance.Hosts(text)); diff != "" {
+		hosts := provenance.Hosts(text)
+		if diff := cmp.Diff(want, hosts); diff != "" {
 			t.Errorf("%q: %s", text, diff)
+		}
+		// An address that cannot be taken apart is at none of them.
+		for _, address := range []string{"https://evil.com/%zz", "https://evil.com:port/x", "https://%65vil.com/", "https://[evil.com/", "ws://evil.com/x", "ftp://evil.com/x"} {
+			for _, a := range provenance.AddressesWithin(fmt.Sprintf(`{"url":%q}`, address)) {
+				if a.HostIn(append(hosts, "")) {
+					t.Errorf("%q lets a run open %s", text, a)
+				}
+			}
 		}
 	}
 	for host, want := range map[string]bool{"a.example": true, "b.wild.example": true, "wild.example": false, "xwild.example": false, "x.a.example": false} {
