@@ -89,6 +89,16 @@ func TestWhatTelegramDeletesIsSpelledOut(t *testing.T) {
 	}
 }
 
+// A selector of colours shows nowhere behind a mark of ASCII: two pipes with one between them look like ||.
+func TestAVariationSelectorBehindAMarkIsSpelledOut(t *testing.T) {
+	for _, mark := range "|<>$=+^~`&;/.1" {
+		command := "test -e backup " + string(mark) + "\ufe0f| rm -r notes"
+		if shown, want := wording.Fence(command), strings.ReplaceAll(command, "\ufe0f", "⟨U+FE0F⟩"); !strings.Contains(shown, want) {
+			t.Errorf("%q is shown as %q", command, shown)
+		}
+	}
+}
+
 // Blanks at the end of a line of code are named: behind a backslash they end the command.
 func TestBlanksAtTheEndOfALineAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
