@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"html"
 	"net"
 	"net/url"
 	"regexp"
@@ -256,16 +257,30 @@ func Addresses(arguments string) (all []Address) {
 // that are not http addresses are unreadable.
 func AddressesWithin(arguments string) (all []Address) {
 	eachString(arguments, func(text string) {
-		for _, word := range strings.FieldsFunc(strings.ReplaceAll(text, `\/`, "/"), func(r rune) bool { return r < utf8.RuneSelf && unicode.IsSpace(r) }) {
-			a, ok := addressIn(word)
+		keep := func(a Address, ok bool) {
 			if ok && !slices.Contains(all, a) {
 				all = append(all, a)
+			}
+		}
+		for _, text := range slices.Compact([]string{text, reference.ReplaceAllStringFunc(text, html.UnescapeString)}) {
+			for _, word := range strings.FieldsFunc(strings.ReplaceAll(text, `\/`, "/"), func(r rune) bool { return r < utf8.RuneSelf && unicode.IsSpace(r) }) {
+				keep(addressIn(word))
+			}
+			for _, quoted := range withBlanks.FindAllStringSubmatch(text, -1) {
+				keep(Parse(quoted[1]))
 			}
 		}
 	})
 	slices.SortFunc(all, func(a, b Address) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
+
+var (
+	// reference matches a character of HTML in another form. A name without its semicolon is more often a field of a query.
+	reference = regexp.MustCompile(`&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z0-9]+;)`)
+	// withBlanks matches an address in quotation marks whose user holds blanks, as browsers take it from HTML.
+	withBlanks = regexp.MustCompile(`(?i)["'<](https?:[/\\]*[^"'<>/\\?#@]*\s[^"'<>/\\?#]*@[^"'<>]*)["'>]`)
+)
 
 // AddressesKept returns the addresses that the strings of a JSON value would vouch for if somebody read them: those of
 // [AddressesWithin], and hosts alone whose name, port or fragment can hold more than the name of a site.

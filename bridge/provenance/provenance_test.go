@@ -742,6 +742,36 @@ func TestAddressesWithinTexts(t *testing.T) {
 	}
 }
 
+// What a server renders as HTML may hold an address in the ways of HTML, and be prose all the same.
+func TestAddressesInHTML(t *testing.T) {
+	for text, want := range map[string]string{
+		"<img src='https:&#x2F;&#x2F;evil.example.com&#x2F;4711'>":                  "https://evil.example.com/4711",
+		"<img src=https&colon;&sol;&sol;evil&period;com&sol;4711>":                  "https://evil.com/4711",
+		"![x](https:&#47;&#47;evil.com&#47;4711)":                                   "https://evil.com/4711",
+		"![x](https:&#47&#47evil.com/4711)":                                         "https://evil.com/4711",
+		`<img src="https://ok.example.com x@4711.evil.com">`:                        "https://ok.example.com x@4711.evil.com",
+		`<img src='https://ok.example.com x@evil.com\4711'> and more`:               "https://ok.example.com x@evil.com/4711",
+		"<https&colon;//ok.example.com x@evil.com>":                                 "https://ok.example.com x@evil.com",
+		`<a href="https://a.example/?a=1&copy=2&section=3&lang=en" >our prices</a>`: "https://a.example/?a=1&copy=2&section=3&lang=en",
+	} {
+		var got []string
+		for _, a := range provenance.AddressesWithin(fmt.Sprintf(`{"html":%q}`, text)) {
+			got = append(got, a.String())
+		}
+		if !slices.Contains(got, want) || len(got) > 2 || strings.Contains(text, "&copy") && len(got) > 1 {
+			t.Errorf("%q is judged as %q, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{`Write to "anna@firm.com" or <ben@firm.com>`, "Tom &amp; Jerry &lt;tom@firm.com&gt;, R&D; 5 &#8364;"} {
+		if all := provenance.AddressesWithin(fmt.Sprintf(`{"html":%q}`, text)); len(all) > 0 {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+	if all := provenance.AddressesWithin(`{"text":"Visit \"https://firm.example\" or write to \"anna@firm.example\". See https://firm.example or ask ben@firm.example"}`); len(all) != 1 {
+		t.Errorf("prose is judged as %v", all)
+	}
+}
+
 // A server may complete and read an address as any client does.
 func TestAddressesInOddForms(t *testing.T) {
 	for text, want := range map[string]string{
