@@ -242,5 +242,6 @@ var asciiLetter = regexp.MustCompile(`[A-Za-z]`)
 
 func isRightToLeft(r rune) bool {
 	properties, _ := bidi.LookupString(string(r))
-	return properties.Class() == bidi.R || properties.Class() == bidi.AL
+	class := properties.Class()
+	return class == bidi.R || class == bidi.AL || class == bidi.AN // two numbers of Arabic turn what stands between them around
 }
