@@ -654,10 +654,16 @@ func lower(text string) string {
 	return string(bytes)
 }
 
+// ellipsis stands where the program has cut a text. Where that is may be the model's choice.
+const ellipsis = "…"
+
 // beginsAddress reports whether an address can begin behind a text.
 func beginsAddress(before string) bool {
 	if before == "" {
 		return true
+	}
+	if strings.HasSuffix(before, ellipsis) {
+		return false
 	}
 	c := before[len(before)-1]
 	return !isAlphanumeric(c) && !strings.ContainsRune(`-._@%+=&?#~\`, rune(c)) // behind a backslash may be an escape
@@ -692,6 +698,9 @@ func isWithin(before string, hasScheme bool) bool {
 
 // endsAddress reports whether an address ends in front of a text.
 func endsAddress(after string) bool {
+	if strings.HasPrefix(after, ellipsis) {
+		return false
+	}
 	if after == "" || after[0] >= utf8.RuneSelf || after[0] == '#' {
 		return true
 	}

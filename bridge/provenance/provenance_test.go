@@ -509,6 +509,8 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 		"[https://evil.example/x](hunter2)":                          "https://evil.example/x](hunter2",
 		"[a](https://evil.example/x)[hunter2](y)":                    "https://evil.example/x)[hunter2](y",
 		"evil.example/x(4321)":                                       "https://evil.example/x(4321)",
+		"cut at https://evil.example/4321…\n\n[cut: the limit]":      "https://evil.example/4321",
+		"…4321.evil.example/x":                                       "https://4321.evil.example/x",
 	} {
 		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
 			t.Errorf("%q vouches for %s", text, address)

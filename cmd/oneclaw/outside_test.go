@@ -297,3 +297,20 @@ func TestTheCardOfAnUploadSaysThatTheFileWasChanged(t *testing.T) {
 		w.goesIn(bot, ann, ann, e, opts)
 	}
 }
+
+// Where a result is cut is the model's choice, and so would be the address that ended there.
+func TestAnAddressThatWasCutVouchesForNothing(t *testing.T) {
+	t.Parallel()
+	w, talk := talking(t)
+	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(rw, "Tea: http://%s/%s", r.Host, strings.Repeat("x", 20_000))
+	}))
+	t.Cleanup(site.Close)
+	*talk = []everyday{{"summarise " + site.URL + "/post", []everydayCall{
+		callOf("", "webfetch", "url", site.URL+"/post", "max_length", len("Tea: "+site.URL+"/")+778),
+		callOf("", "webfetch", "url", site.URL+"/"+strings.Repeat("x", 777)),
+	}, asksAddress}}
+	w.withSites(t)
+	bot := w.run()
+	w.goesAs(bot, w.person("Reader"), (*talk)[0])
+}
