@@ -1,6 +1,7 @@
 package interact
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -89,7 +90,7 @@ func (g *Gate) hookHosts(j *queue.Run) (hosts []string, ok bool) {
 func (g *Gate) judge(j *queue.Run, in *provenance.Input, a provenance.Address, spent agent.Spent) (v provenance.Verdict, refusal string) {
 	if hosts, ok := g.hookHosts(j); ok {
 		if !a.HostIn(hosts) {
-			return v, "the instructions of this webhook do not name the host " + a.Hostname()
+			return v, "the instructions of this webhook do not name the host " + cmp.Or(a.Hostname(), "of "+a.String())
 		}
 		return v, ""
 	}

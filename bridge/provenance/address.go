@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"html"
 	"net"
 	"net/url"
 	"regexp"
@@ -62,7 +63,7 @@ func Parse(text string) (Address, bool) {
 	u, err := url.Parse(text)
 	if err != nil {
 		begin := specialScheme.FindString(text)
-		host, _, _ := strings.Cut(strings.TrimPrefix(text, begin), "/")
+		host := hostWithin(strings.TrimPrefix(text, begin))
 		return Address{unreadable: text}, begin != "" && host != "" && !strings.Contains(host, " ")
 	}
 	scheme := strings.ToLower(u.Scheme)
@@ -94,6 +95,14 @@ func Parse(text string) (Address, bool) {
 		a.fragment = "#" + u.EscapedFragment()
 	}
 	return a, true
+}
+
+// hostWithin returns the host of an address without its scheme, maybe with a port. The user in front of it may hold blanks.
+func hostWithin(text string) string {
+	if end := strings.IndexAny(text, "/?#"); end >= 0 {
+		text = text[:end]
+	}
+	return text[strings.LastIndex(text, "@")+1:]
 }
 
 // addressPattern finds where an address may begin within a text without blanks: a scheme, or what may be a host in
@@ -248,16 +257,30 @@ func Addresses(arguments string) (all []Address) {
 // that are not http addresses are unreadable.
 func AddressesWithin(arguments string) (all []Address) {
 	eachString(arguments, func(text string) {
-		for _, word := range strings.FieldsFunc(strings.ReplaceAll(text, `\/`, "/"), func(r rune) bool { return r < utf8.RuneSelf && unicode.IsSpace(r) }) {
-			a, ok := addressIn(word)
+		keep := func(a Address, ok bool) {
 			if ok && !slices.Contains(all, a) {
 				all = append(all, a)
+			}
+		}
+		for _, text := range slices.Compact([]string{text, reference.ReplaceAllStringFunc(text, html.UnescapeString)}) {
+			for _, word := range strings.FieldsFunc(strings.ReplaceAll(text, `\/`, "/"), func(r rune) bool { return r < utf8.RuneSelf && unicode.IsSpace(r) }) {
+				keep(addressIn(word))
+			}
+			for _, quoted := range withBlanks.FindAllStringSubmatch(text, -1) {
+				keep(Parse(quoted[1]))
 			}
 		}
 	})
 	slices.SortFunc(all, func(a, b Address) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
+
+var (
+	// reference matches a character of HTML in another form. A name without its semicolon is more often a field of a query.
+	reference = regexp.MustCompile(`&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z0-9]+;)`)
+	// withBlanks matches an address in quotation marks whose user holds blanks, as browsers take it from HTML.
+	withBlanks = regexp.MustCompile(`(?i)["'<](https?:[/\\]*[^"'<>/\\?#@]*\s[^"'<>/\\?#]*@[^"'<>]*)["'>]`)
+)
 
 // AddressesKept returns the addresses that the strings of a JSON value would vouch for if somebody read them: those of
 // [AddressesWithin], and hosts alone whose name, port or fragment can hold more than the name of a site.
@@ -373,7 +396,7 @@ func (a Address) Hostname() string {
 
 // HostIn reports whether the host is one of a list, as [HostMatches] does, and certainly the one that is asked.
 func (a Address) HostIn(list []string) bool {
-	return !a.rewritten && a.user == "" && HostMatches(a.Hostname(), list)
+	return a.unreadable == "" && !a.rewritten && a.user == "" && HostMatches(a.Hostname(), list)
 }
 
 // Folder returns the address of the folder of the page, as [toolgroups.FolderOf]; false if others may read the address
@@ -631,10 +654,16 @@ func lower(text string) string {
 	return string(bytes)
 }
 
+// ellipsis stands where the program has cut a text. Where that is may be the model's choice.
+const ellipsis = "…"
+
 // beginsAddress reports whether an address can begin behind a text.
 func beginsAddress(before string) bool {
 	if before == "" {
 		return true
+	}
+	if strings.HasSuffix(before, ellipsis) {
+		return false
 	}
 	c := before[len(before)-1]
 	return !isAlphanumeric(c) && !strings.ContainsRune(`-._@%+=&?#~\`, rune(c)) // behind a backslash may be an escape
@@ -669,6 +698,9 @@ func isWithin(before string, hasScheme bool) bool {
 
 // endsAddress reports whether an address ends in front of a text.
 func endsAddress(after string) bool {
+	if strings.HasPrefix(after, ellipsis) {
+		return false
+	}
 	if after == "" || after[0] >= utf8.RuneSelf || after[0] == '#' {
 		return true
 	}

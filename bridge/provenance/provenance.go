@@ -527,8 +527,9 @@ func asciiHost(host string) string {
 	return strings.TrimSuffix(host, ".")
 }
 
-// Hosts returns the hosts of the addresses in a text. Those without a scheme have a slash: names of files can look
-// like hosts.
+// Hosts returns the hosts of the addresses in a text, also of those that are written for others to complete, such as
+// https://example.com/%s. Those without a scheme have a slash: names of files can look like hosts. None has a star, which
+// would stand for more hosts than a person has named.
 func Hosts(text string) []string {
 	var hosts []string
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n<>()[]{}\"'`|", r) }) {
@@ -537,8 +538,13 @@ func Hosts(text string) []string {
 			address, ok = Parse("https://" + strings.TrimRight(field, ".,;:!?"))
 			ok = ok && isPublicName(address.Hostname())
 		}
-		if ok && !slices.Contains(hosts, address.Hostname()) {
-			hosts = append(hosts, address.Hostname())
+		if ok && address.unreadable != "" {
+			scheme := specialScheme.FindString(address.unreadable)
+			address, ok = Parse(scheme + hostWithin(strings.TrimPrefix(address.unreadable, scheme)))
+		}
+		host := address.Hostname()
+		if ok && host != "" && !strings.Contains(host, "*") && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
 		}
 	}
 	return hosts

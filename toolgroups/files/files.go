@@ -110,7 +110,7 @@ func timestampedName(prefix, suffix string, now time.Time) string {
 func InlineLimit(scope toolgroups.Scope) int { return scope.MaxText() - min(1_000, scope.MaxText()/8) }
 
 // Shorten shortens a text to limit characters, or to the limit of a result if that is less or limit is 0.
-// A longer text is cut, after a paragraph if one ends in its second half, and ends with a line that names
+// A longer text is cut, after a paragraph if one ends in its second half, else with …, and ends with a line that names
 // the file with the whole text. kind is part of the name of that file.
 func Shorten(scope toolgroups.Scope, kind, text string, limit int, now time.Time) string {
 	short, _ := ShortenReader(scope, kind, strings.NewReader(text), limit, now) // a string is read without errors
@@ -131,7 +131,7 @@ func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit in
 		return string(head), nil
 	}
 	limit = min(limit, InlineLimit(scope))
-	first, _ := wording.SplitAt(string(head), limit)
+	first := wording.Clip(string(head), limit) // with … an address that is cut does not end there
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
 	}

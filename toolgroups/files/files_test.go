@@ -29,7 +29,7 @@ func TestWhatIsTooLongIsKeptAsAWhole(t *testing.T) {
 		t.Errorf("kept %q, %v", data, err)
 	}
 	huge := strings.Repeat("c", toolgroups.MaxText+1)
-	if got := files.Shorten(scope, "x", huge, 0, time.Now()); len(got) > toolgroups.MaxText || !strings.HasPrefix(got, huge[:files.MaxInline]) {
+	if got := files.Shorten(scope, "x", huge, 0, time.Now()); len(got) > toolgroups.MaxText || !strings.HasPrefix(got, huge[:files.MaxInline-1]+"…\n") {
 		t.Errorf("a result of %d characters", len(got))
 	}
 }
@@ -37,7 +37,7 @@ func TestWhatIsTooLongIsKeptAsAWhole(t *testing.T) {
 func TestWithoutRoomTheBeginningIsShownAllTheSame(t *testing.T) {
 	scope := toolgroups.Scope{Workspace: t.TempDir(), Reserve: 1 << 60}
 	got := files.Shorten(scope, "x", strings.Repeat("a", 20), 10, time.Now())
-	if !strings.HasPrefix(got, "aaaaaaaaaa\n\n[cut: ") || !strings.Contains(got, "the rest was not kept: "+workspace.ErrDiskFull.Error()) {
+	if !strings.HasPrefix(got, "aaaaaaaaa…\n\n[cut: ") || !strings.Contains(got, "the rest was not kept: "+workspace.ErrDiskFull.Error()) {
 		t.Errorf("got %q", got)
 	}
 }

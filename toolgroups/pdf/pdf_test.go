@@ -163,7 +163,7 @@ func TestExtractText(t *testing.T) {
 		{"a set in any order", `{"path":"ten.pdf","pages":"10,2,2"}`, "File: ten.pdf\nPages: 2,10 of 10\n" +
 			"\n--- Page 2 ---\npage 2 here\n\n--- Page 10 ---\npage 10 here\n"},
 		{"cut", `{"path":"ten.pdf","pages":"2-9","max_chars":46}`, "File: ten.pdf\nPages: 2-9 of 10\n" +
-			"\n--- Page 2 ---\npage 2 here\n\n--- Page 3 ---\np\n" +
+			"\n--- Page 2 ---\npage 2 here\n\n--- Page 3 ---\n…\n" +
 			"\n[Truncated after 46 characters, at page 3; 7 of 8 selected pages are missing or cut. Go on with pages \"3-9\".]"},
 		{"no text", `{"path":"scan.pdf"}`, "File: scan.pdf\nPages: 1-2 of 2\n" +
 			"\n[These pages have no text layer; they are probably scans. Use pdf_render_page to see them.]"},
@@ -254,7 +254,7 @@ func TestAPageOfSingleLettersKeepsItsLines(t *testing.T) {
 	d.put(t, "letters.pdf", paper{pages: []string{glyphs("headphone", "open2026", ">bonbon", "hound")}}.bytes())
 	for _, tc := range []struct{ args, want string }{
 		{`{"path":"letters.pdf"}`, "headphone\nopen2026\nbonbon\nhound\n"},
-		{`{"path":"letters.pdf","max_chars":40}`, "headphone\nopen2026\nbonb\n"},
+		{`{"path":"letters.pdf","max_chars":40}`, "headphone\nopen2026\nbon…\n"},
 	} {
 		_, got, _ := strings.Cut(d.must(t, "pdf_extract_text", tc.args).Text, "--- Page 1 ---\n")
 		if got, _, _ = strings.Cut(got, "\n[Truncated"); got != tc.want {

@@ -10,6 +10,7 @@ import (
 
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 	"oneclaw/toolgroups/files"
 )
@@ -112,6 +113,10 @@ func (x *extraction) readPages(ctx context.Context, doc *remoteDocument) error {
 		if text == "" && total <= room {
 			x.blankPages = append(x.blankPages, page)
 			continue
+		}
+		if total > room { // with … an address that is cut does not end there
+			text, _ = wording.SplitAt(text, room-1)
+			text += "…"
 		}
 		x.body.WriteString(head + text + "\n")
 		x.charCount += len(head) + utf8.RuneCountInString(text) + 1
