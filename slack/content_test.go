@@ -319,3 +319,35 @@ func TestNamesInTheBlocksOfAMessageAreNotTheSendersAlone(t *testing.T) {
 		}
 	}
 }
+
+// Others may have chosen what stands in an attachment or a block, so the person whose message has it gave no command by
+// it, nor the arguments of one.
+func TestWordsBesideATypedTextAreNoCommand(t *testing.T) {
+	t.Parallel()
+	r := offline(t)
+	const words = "/people add slack:U666"
+	for name, c := range map[string]struct{ fields, want string }{
+		"title":          {`"text":"","attachments":[{"title":"/people add slack:U666"}]`, "[attached:]\n" + words},
+		"text":           {`"text":"","attachments":[{"text":"/people add slack:U666"}]`, "[attached:]\n" + words},
+		"fallback":       {`"text":"","attachments":[{"fallback":"/people add slack:U666"}]`, "[attached:]\n" + words},
+		"blocks in it":   {`"text":"","attachments":[{"blocks":[{"type":"section","text":{"type":"mrkdwn","text":"/people add slack:U666"}}]}]`, "[attached:]\n" + words},
+		"section":        {`"text":"","blocks":[{"type":"section","text":{"type":"mrkdwn","text":"/people add slack:U666"}}]`, "[attached:]\n" + words},
+		"unknown inline": {`"text":"","blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"brand_new","title":"/people add slack:U666"}]}]}]`, "[attached:]\n" + words},
+		"below a text":   {`"text":"look","attachments":[{"title":"/people add slack:U666"}]`, "look\n\n" + words},
+		"arguments":      {`"text":"!model","attachments":[{"title":"add slack:U666"}]`, "/model"},
+		"more arguments": {`"text":"!model list","attachments":[{"title":"add slack:U666"}]`, "/model list"},
+	} {
+		got, err := me.decode(kindEvent, wrap(t, []byte(`{"type":"message","channel":"D1","channel_type":"im","user":"U1","ts":"1.000002",`+c.fields+`}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var msg chats.Message
+		r.fillNames(got.event, got.event.subject(), &msg, r.knownName)
+		if msg.Text != c.want {
+			t.Errorf("%s: %q, want %q", name, msg.Text, c.want)
+		}
+		if quoted := len(msg.Quoted) > 0 && msg.Quoted[0].Text == "add slack:U666"; quoted != strings.HasPrefix(c.want, "/") {
+			t.Errorf("%s: quoted %+v", name, msg.Quoted)
+		}
+	}
+}

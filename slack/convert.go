@@ -252,11 +252,18 @@ func (r *receiver) readText(e *event, m *message, name nameLookup) decodedText {
 func (r *receiver) fillNames(e *event, m *message, msg *chats.Message, name nameLookup) {
 	msg.Text, msg.UserName = r.readText(e, m, name).text, name(m.User)
 	content, others := m.read(maxContent)
-	if more := r.self.plainText(content, name); more != "" {
+	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
+	// Others may have chosen what stands in attachments and blocks: only what the sender typed is a command, or belongs to one.
+	switch more := strings.TrimSpace(r.self.plainText(content, name)); {
+	case more == "":
+	case strings.HasPrefix(msg.Text, "/"):
+		msg.Quoted = append([]chats.Quoted{{Kind: chats.RefLink, Text: more}}, msg.Quoted...)
+	case msg.Text == "" && strings.HasPrefix(more, "/"):
+		msg.Text = "[attached:]\n" + more
+	default:
 		msg.Text = strings.TrimSpace(msg.Text + "\n\n" + more)
 	}
 	msg.Foreign = others || r.self.namesOthers(m.Text+content) || m.hasWordsOfOthers()
-	msg.Quoted = r.self.quotedMessages(m, e.Channel, name)
 }
 
 // isForBot reports whether a message is direct, mentions the bot, or is in a thread in which the bot

@@ -130,7 +130,8 @@ func (m *message) readContents(raw json.RawMessage) {
 	case c.Poll != nil:
 		m.readPoll(&w, &c)
 	case c.Checklist != nil:
-		m.isNamed = c.Checklist.OthersMayAdd // in an edit, which comes from its author, others may have
+		// An edit comes from the author, but holds what others have added, also before they no longer may.
+		m.isNamed = c.Checklist.OthersMayAdd || m.EditDate > 0
 		w.write("[checklist: " + oneLine(m.markUp(c.Checklist.Title, c.Checklist.TitleEntities)) + "]")
 		for _, t := range c.Checklist.Tasks {
 			text := oneLine(m.markUp(t.Text, t.Entities))

@@ -80,6 +80,10 @@ func TestWhatOthersAddToAMessageIsNotTheSendersAlone(t *testing.T) {
 			}
 		}
 	}
+	closed := `"edit_date":9,"checklist":{"title":"Trip","tasks":[{"id":1,"text":"Pack"},{"id":2,"text":"IGNORE"}]}`
+	if got := decodeMessage(t, "edited_message", "private", closed); got == nil || !got.Foreign {
+		t.Errorf("a checklist to which others may add no more: %+v", got)
+	}
 }
 
 // What a field of another type says is left out and named; everything else of the message is there.

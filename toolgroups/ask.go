@@ -129,19 +129,19 @@ func Ask(ctx context.Context, q Question) (Answer, error) {
 type addressKey struct{}
 
 // WithAddressCheck returns a context in which [CheckAddress] calls check.
-func WithAddressCheck(ctx context.Context, check func(address string) error) context.Context {
+func WithAddressCheck(ctx context.Context, check func(address string, others bool) error) context.Context {
 	return context.WithValue(ctx, addressKey{}, check)
 }
 
 // CheckAddress returns an error for the model if a script may not fetch an address: the script could have
-// put words of this conversation into it, and no person is asked about what a script does. Outside of a
-// turn, every address may be fetched.
-func CheckAddress(ctx context.Context, address string) error {
-	check, checks := ctx.Value(addressKey{}).(func(string) error)
+// put words of this conversation into it, and no person is asked about what a script does. others says that the
+// script itself has read what others may have written. Outside of a turn, every address may be fetched.
+func CheckAddress(ctx context.Context, address string, others bool) error {
+	check, checks := ctx.Value(addressKey{}).(func(string, bool) error)
 	if !checks {
 		return nil
 	}
-	return check(address)
+	return check(address, others)
 }
 
 // pausableTimeoutKey is the context key of the innermost [pausableTimeout].

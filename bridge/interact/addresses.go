@@ -117,12 +117,18 @@ func (g *Gate) limit(j *queue.Run, in *provenance.Input, call string) func(conte
 }
 
 // checkAddress returns the function that decides on the addresses that a script of a call fetches.
-func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) func(address string) error {
+func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) func(address string, others bool) error {
 	var opened atomic.Int64
-	_, others := in.HoldsOthers()
-	return func(address string) error {
-		if opened.Add(1) > maxScriptAddresses && others {
-			return toolgroups.Errorf(toolgroups.CodeDenied, "A script opens at most %d addresses while the conversation holds words of others. Fetch the others with webfetch.", maxScriptAddresses)
+	_, holds := in.HoldsOthers()
+	reading := *in
+	reading.ScriptRead = true
+	return func(address string, others bool) error {
+		if opened.Add(1) > maxScriptAddresses && (others || holds) {
+			return toolgroups.Errorf(toolgroups.CodeDenied, "A script opens at most %d addresses while it or the conversation holds words of others. Fetch the others with webfetch.", maxScriptAddresses)
+		}
+		in := in
+		if others {
+			in = &reading
 		}
 		a, ok := provenance.Parse(address)
 		if !ok {
@@ -135,7 +141,7 @@ func (g *Gate) checkAddress(j *queue.Run, in *provenance.Input, call string) fun
 				return spent, toolgroups.Errorf(toolgroups.CodeDenied, "Not fetched: %s.", refusal)
 			case verdict.Asks:
 				return spent, toolgroups.Errorf(toolgroups.CodeDenied,
-					"A script cannot fetch this address, because the conversation holds words of others and not this address, or because too many were opened. Fetch it with webfetch, which asks the user.")
+					"A script cannot fetch this address, because the conversation holds words of others, or the script has read some, and neither the conversation nor, before them, the code names it, or because too many were opened. Fetch it with webfetch, which asks the user.")
 			}
 			return verdict.Cost, nil
 		})

@@ -25,6 +25,8 @@ type Input struct {
 	User string
 	// Tool returns the tool with a name.
 	Tool func(name string) (toolgroups.Tool, bool)
+	// ScriptRead says that the script whose addresses are judged has read what others may have written.
+	ScriptRead bool
 }
 
 // words are texts of one message that the model has read and did not write.
@@ -120,6 +122,8 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 	what, ok = in.newest(0)
 	switch {
 	case ok:
+	case in.ScriptRead:
+		return "what the script reads", true
 	case in.PromptOthers, slices.ContainsFunc(in.Messages, recallsOthers):
 		return "what I remember", true
 	case in.ToolsOfOthers:

@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"oneclaw/agent"
+	"oneclaw/internal/app"
+	"oneclaw/internal/config"
 	"oneclaw/internal/database"
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/settings"
 )
 
 // Commands that read a conversation or store a key work beside the bot that has the database,
@@ -55,8 +60,45 @@ func TestCommandsWorkBesideARunningBot(t *testing.T) {
 	if out, err = cli("", "provider", "on", "nobody"); err == nil || !strings.Contains(out, "there are: preset") {
 		t.Errorf("a provider that is not there: %v: %s", err, out)
 	}
+	if out, err = cli("", "config", "reset", "log_level"); err != nil || !strings.Contains(out, "Setting log_level is that of the file") {
+		t.Errorf("a setting of a chat: %v: %s", err, out)
+	}
+	if out, err = cli("", "config", "reset", "colour"); err == nil || !strings.Contains(out, "log_level") {
+		t.Errorf("a setting that is not there: %v: %s", err, out)
+	}
 	info, err := os.Stat(filepath.Join(w.env["ONECLAW_DATA_DIR"], database.ControlName))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
 	}
+}
+
+// What was set in a chat is taken back on the machine, also if nobody can write to the bot any more.
+func TestASettingOfAChatIsTakenBackByACommand(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.Offline{})
+	cfg := config.Default()
+	cfg.DataDir, cfg.Runtime.Now = w.env["ONECLAW_DATA_DIR"], time.Now
+	stored := func(f func(settings.Values) error) {
+		t.Helper()
+		log := slog.New(slog.DiscardHandler)
+		if err := app.WithStore(t.Context(), cfg, log, func(store *database.Store) error {
+			s, _, err := app.OpenSettings(cfg, store, log)
+			if err != nil {
+				return err
+			}
+			return f(s.Values)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored(func(v settings.Values) error { return v.Set(t.Context(), settings.SettingLogLevel, "error") })
+	if out, err := command(t.Context(), t, w.env, "config", "reset", settings.SettingLogLevel).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	stored(func(v settings.Values) error {
+		if level, err := v.Get(t.Context(), settings.SettingLogLevel); err != nil || level != cfg.Log.Level {
+			t.Errorf("the level is %q, %v", level, err)
+		}
+		return nil
+	})
 }

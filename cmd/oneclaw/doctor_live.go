@@ -55,7 +55,7 @@ func runLive(cmd *cobra.Command, cfg config.Config, chosen []string) error {
 		_, _ = fmt.Fprintf(w, "To %s go %s.\n", place, live.Messages)
 		tries = append(tries, live.TryPlatform(ctx, platform, place, &seen))
 	}
-	if m := cfg.Model; m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
+	if m := cfg.Model; m.LacksKey() {
 		_, _ = fmt.Fprintln(w, "Left out: the model. There is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none.")
 	} else {
 		model, err := m.Client(cfg.ModelClient())

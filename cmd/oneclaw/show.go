@@ -6,12 +6,13 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"oneclaw/internal/app"
 	"oneclaw/internal/cli"
 	"oneclaw/internal/config"
 )
 
 func configCommand(load cli.Loader) *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings of the file and the environment, with secrets masked",
 		Args:  cobra.NoArgs,
@@ -24,4 +25,14 @@ func configCommand(load cli.Loader) *cobra.Command {
 			return encoder.Close()
 		}),
 	}
+	command.AddCommand(&cobra.Command{
+		Use:   "reset KEY",
+		Short: "Take back a setting that was made in a chat, such as default_model",
+		Long:  "Take back a setting that was made in a chat, such as default_model. A bot that runs uses it at once.",
+		Args:  cli.OneArgument,
+		RunE: load.WithConfig(func(cmd *cobra.Command, cfg config.Config, args []string) error {
+			return app.ResetSetting(cmd.Context(), cfg, args[0], cmd.OutOrStdout())
+		}),
+	})
+	return command
 }

@@ -49,7 +49,7 @@ func TestAdminPage(t *testing.T) {
 	waitFor(t, ctx, `document.querySelector(".is-good")?.innerText.replace(/\s+/g, " ") === "All is well Telegram ✓ Model ✓ Store ✓"`)
 	press(t, ctx, "tbody a", "a decision about exec")
 	onPage(t, ctx, "People")
-	waitFor(t, ctx, `document.querySelector(":target").innerText.startsWith("Approval: exec for Ann <b>, in: Team") && document.querySelector(":target pre").innerText === "echo hello\n"`)
+	waitFor(t, ctx, `document.querySelector(":target").innerText.startsWith("Approval: exec for “Ann <b>”, in: “Team") && document.querySelector(":target pre").innerText === "echo hello\n"`)
 	press(t, ctx, ":target button", "Deny")
 	waitFor(t, ctx, `document.body.innerText.includes("The question was answered: Denied.")`)
 	press(t, ctx, "nav.views a", "Overview")

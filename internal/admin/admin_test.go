@@ -444,7 +444,7 @@ func TestOverview(t *testing.T) {
 	r.says(at(), []string{
 		"All is well Telegram ✓ Store ✓", "Messages 1 Cost $0.42 of $5.00 Tokens 1,500", "Cem a decision about exec direct chat", "Cem a decision about send #general", "Dora being let in", "No error since this process began",
 	}, []string{"telegram:7", "C1", "✗"})
-	r.leadsTo(r.get(admin.Root), "a decision about exec", "Approval: exec for Cem")
+	r.leadsTo(r.get(admin.Root), "a decision about exec", "Approval: exec for “Cem”")
 	r.leadsTo(r.get(admin.Root), "being let in", "People")
 
 	r.cfg.Bot.Health = func(context.Context) []doctor.Finding {

@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/internal/retry"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -25,6 +26,8 @@ const (
 	// pressPause and pressTries bound the wait for the answer to a button: a press is worked on like one in
 	// the chat.
 	pressPause, pressTries = 50 * time.Millisecond, 40
+	// maxName bounds a name in a sentence, in characters.
+	maxName = 80
 )
 
 // people shows the calls that wait for approval and who may talk to the bot. With a form it decides about one.
@@ -83,7 +86,11 @@ func placeName(q interact.ApprovalRequest, names map[string]string) string {
 // approvalSection shows a call with its exact arguments, and the buttons. A call of which the page
 // masks a part can be denied here but allowed only in the chat: an approver must see all of it.
 func (p *Pages) approvalSection(q interact.ApprovalRequest, names map[string]string) section {
-	about := fmt.Sprintf("%s for %s, in: %s", q.Tool, names[q.Requester], placeName(q, names))
+	place := placeName(q, names)
+	if !q.Direct {
+		place = wording.Quote(place, maxName)
+	}
+	about := fmt.Sprintf("%s for %s, in: %s", q.Tool, wording.Quote(names[q.Requester], maxName), place) // people choose both names
 	press := func(submit, data string, danger bool) form {
 		return form{View: peopleView, Submit: submit, About: about, Danger: danger, Fields: []field{{Name: "press", Value: data}}}
 	}

@@ -32,7 +32,7 @@ func TestAdministratorsDecideOnThePage(t *testing.T) {
 	view := admin.Root + "people"
 	page := r.get(view)
 	r.says(page, []string{
-		"&lt;b&gt;Bob&lt;/b&gt;", "Make administrator", "Sam (slack:U1)", "Eve (telegram:3)", "exec for &lt;b&gt;Bob", "May I run &lt;script&gt;?", "data-allow", "data-deny", "hidden-deny", "looks like a secret",
+		"&lt;b&gt;Bob&lt;/b&gt;", "Make administrator", "Sam (slack:U1)", "Eve (telegram:3)", "exec for “&lt;b&gt;Bob", "May I run &lt;script&gt;?", "data-allow", "data-deny", "hidden-deny", "looks like a secret",
 		"You may not decide this",
 	}, []string{"<b>Bob", "hidden-allow", "hunter2"})
 	if strings.Count(page, `value="remove"`) != 1 {

@@ -56,7 +56,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, beside func(c
 	if err := cfg.Platforms.Check(); err != nil {
 		return err
 	}
-	if cfg.Model.APIKey == "" && cfg.Model.BaseURL == config.Default().Model.BaseURL {
+	if cfg.Model.LacksKey() {
 		log.Warn("no key for the language model: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
 	if process, yes := runningProcess(ctx, cfg); yes {

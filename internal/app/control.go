@@ -41,6 +41,9 @@ func (b *Bot) openControl(ctx context.Context, cfg config.Config) func(context.C
 		mux.HandleFunc("POST /provider-on", answerOrder(func(w io.Writer, r *http.Request) error {
 			return switchOnProvider(r.Context(), cfg, b.store, r.URL.Query().Get("id"), w)
 		}))
+		mux.HandleFunc("POST /setting-reset", answerOrder(func(w io.Writer, r *http.Request) error {
+			return resetSetting(r.Context(), cfg, b.store, r.URL.Query().Get("key"), w)
+		}))
 		mux.HandleFunc("POST /models", answerOrder(func(w io.Writer, r *http.Request) error {
 			return json.NewEncoder(w).Encode(b.models.CheckKinds(r.Context()))
 		}))

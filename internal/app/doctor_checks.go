@@ -214,7 +214,7 @@ func (d *checker) checkZone(ctx context.Context) *doctor.Finding {
 // checkModel asks the server for its models, which is free of charge.
 func (d *checker) checkModel(ctx context.Context) *doctor.Finding {
 	m := d.cfg.Model
-	if m.APIKey == "" && m.BaseURL == config.Default().Model.BaseURL {
+	if m.LacksKey() {
 		return doctor.Warn("no key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server that wants none")
 	}
 	through := d.cfg.ModelClient()

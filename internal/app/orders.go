@@ -121,16 +121,40 @@ func SendKey(ctx context.Context, cfg config.Config, id string, from io.Reader, 
 
 // SwitchOnProvider switches a provider on, through the running bot if there is one.
 func SwitchOnProvider(ctx context.Context, cfg config.Config, id string, w io.Writer) error {
-	running, err := SendOrder(ctx, cfg, "provider-on?id="+url.QueryEscape(id), nil, func(body io.Reader) error {
+	return order(ctx, cfg, "provider-on?id="+url.QueryEscape(id), w, func(store storage.KV) error {
+		return switchOnProvider(ctx, cfg, store, id, w)
+	})
+}
+
+// ResetSetting takes back what was set in a chat, through the running bot if there is one.
+func ResetSetting(ctx context.Context, cfg config.Config, key string, w io.Writer) error {
+	return order(ctx, cfg, "setting-reset?key="+url.QueryEscape(key), w, func(store storage.KV) error {
+		return resetSetting(ctx, cfg, store, key, w)
+	})
+}
+
+// order has the running bot follow an order and writes its answer, or follows it if none is running.
+func order(ctx context.Context, cfg config.Config, address string, w io.Writer, follow func(storage.KV) error) error {
+	running, err := SendOrder(ctx, cfg, address, nil, func(body io.Reader) error {
 		_, err := io.Copy(w, body)
 		return err
 	})
 	if running {
 		return err
 	}
-	return WithStore(ctx, cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error {
-		return switchOnProvider(ctx, cfg, store, id, w)
-	})
+	return WithStore(ctx, cfg, slog.New(slog.DiscardHandler), func(store *database.Store) error { return follow(store) })
+}
+
+func resetSetting(ctx context.Context, cfg config.Config, store storage.KV, key string, w io.Writer) error {
+	changing, _, err := OpenSettings(cfg, store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := changing.Values.Reset(ctx, key); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "Setting %s is that of the file or the environment again, or its default.\n", key)
+	return err
 }
 
 func switchOnProvider(ctx context.Context, cfg config.Config, store storage.KV, id string, w io.Writer) error {

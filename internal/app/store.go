@@ -71,7 +71,7 @@ func openSettings(cfg config.Config, kv storage.KV, key []byte, log *slog.Logger
 			settings.SettingTotalBudget: strconv.FormatInt(cfg.Budget.TotalTokens, 10),
 		},
 		Preset: settings.Preset{
-			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), Model: cfg.Model.Name,
+			Type: settings.TypeOpenAI, BaseURL: cfg.Model.BaseURL, Key: string(cfg.Model.APIKey), LacksKey: cfg.Model.LacksKey(), Model: cfg.Model.Name,
 		},
 	})
 	if err == nil {

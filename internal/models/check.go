@@ -63,10 +63,10 @@ type KindReport struct {
 }
 
 // CheckKinds asks the providers about the models of ByKind, free of charge. It also reports if no model
-// can be asked at all.
+// can be asked at all, unless the own one lacks its key: whoever looks at that model says so.
 func (m *Models) CheckKinds(ctx context.Context) []KindReport {
 	var all []KindReport
-	if usable, err := m.Settings.Providers.AnyUsable(ctx, ""); err == nil && !usable {
+	if usable, err := m.Settings.Providers.AnyUsable(ctx, ""); err == nil && !usable && !m.Own.LacksKey() {
 		all = append(all, KindReport{Settings: []string{"providers"}, Advice: noModelRemedy, Broken: true})
 	}
 	for _, k := range m.KindModels(ctx) {

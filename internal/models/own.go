@@ -41,6 +41,9 @@ func (m OwnModel) Validate() error {
 	return m.Headers.validate()
 }
 
+// LacksKey reports whether there is no key although the server wants one.
+func (m OwnModel) LacksKey() bool { return m.APIKey == "" && m.BaseURL == openai.DefaultBaseURL }
+
 // apply applies the settings to a client's configuration.
 func (m OwnModel) apply(cfg *openai.Config) {
 	cfg.Settings = provider.Settings{ContextTokens: m.Context, Vision: m.Vision}

@@ -75,6 +75,20 @@ func TestAChatHasAModelWhileAnyProviderCanBeAsked(t *testing.T) {
 			t.Errorf("no chat has a model; any usable: %t", usable)
 		}
 	})
+	t.Run("the preset lacks the key that its server wants", func(t *testing.T) {
+		cfg := config(openKV(t))
+		cfg.Preset.Key, cfg.Preset.LacksKey = "", true
+		s, v, err := settings.Open(cfg)
+		must(t, err)
+		if usable, _ := s.Providers.AnyUsable(t.Context(), ""); usable {
+			t.Error("it counts as one that can be asked")
+		}
+		ref := addUsable(t, s, v)
+		_, _, err = s.Providers.Change(t.Context(), ref.Provider, off)
+		if !settings.Is(err, settings.Protected) {
+			t.Errorf("the only one that can be asked goes off: %v", err)
+		}
+	})
 	t.Run("both go off at once", func(t *testing.T) {
 		for range 50 {
 			s, v := open(t, openKV(t))

@@ -153,8 +153,11 @@ func cleanURL(address string) string { return strings.TrimRight(strings.TrimSpac
 
 // usable reports whether models of the provider can be asked.
 func (s Providers) usable(ctx context.Context, p Provider) (bool, error) {
-	if !p.Active || !p.HasKey || p.Preset {
-		return p.Active && p.HasKey, nil
+	switch {
+	case !p.Active, !p.HasKey, p.Preset && s.cfg.Preset.LacksKey:
+		return false, nil
+	case p.Preset:
+		return true, nil
 	}
 	models, _, err := get[[]Model](ctx, s.records, modelsPrefix+p.ID)
 	return len(models) > 0, err

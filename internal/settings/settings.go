@@ -88,8 +88,9 @@ type Preset struct {
 	// Type is empty for none.
 	Type    Type
 	BaseURL string
-	// Key may be empty for a server without authentication.
-	Key string
+	// Key may be empty for a server without authentication; LacksKey says that the server wants one.
+	Key      string
+	LacksKey bool
 	// Model is the name of the program's own model.
 	Model string
 }

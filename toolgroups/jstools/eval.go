@@ -90,6 +90,9 @@ func (t *Tools) paramsWithEnv(ctx context.Context, call toolgroups.Call, names [
 // runScript runs a script for a call.
 func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.Script, may access) (toolgroups.Result, error) {
 	text, origin := "", toolgroups.OriginOwn
+	if !runsText.MatchString(s.Source) {
+		may.named = hostsIn(s.Source + "\n" + string(s.Params))
+	}
 	err := files.WithWorkspace(call.Scope, func(root *workspace.Root) (err error) {
 		h := &host{tools: t, root: root, scope: call.Scope, access: may}
 		s.Prelude, s.Owner, s.MaxWait = hostPrelude, call.Owner, t.cfg.MaxWait
@@ -98,7 +101,7 @@ func (t *Tools) runScript(ctx context.Context, call toolgroups.Call, s sandbox.S
 			t.cfg.Logger.Log(ctx, level, "script console", "tool", call.Name, "session", call.Session, "text", text)
 		}
 		text, err = t.cfg.Engine.Run(ctx, s)
-		if h.readOthers.Load() || h.requests.Load() > 0 || h.bytesWritten.Load() > 0 || may.sends {
+		if h.readOthers.Load() || h.bytesWritten.Load() > 0 || may.sends {
 			origin = toolgroups.OriginComputed
 		}
 		return err

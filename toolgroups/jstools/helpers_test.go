@@ -41,7 +41,7 @@ type house struct {
 	workspace string
 	changes   atomic.Int32
 	// asks, if not nil, decides on the addresses that scripts fetch.
-	asks func(address string) error
+	asks func(address string, others bool) error
 }
 
 func newHouse(t testing.TB, change ...func(*jstools.Config)) *house {

@@ -26,6 +26,8 @@ type access struct {
 	google bool // use the Google account of the user
 	// hosts are those that the script names, and may reach without asking.
 	hosts []string
+	// named are those that the script and its parameters name: what the script reads does not choose them.
+	named []string
 }
 
 // host provides the host functions for one run of a script.

@@ -45,7 +45,8 @@ func (h *host) fetch(ctx context.Context, in fetchArgs) (any, error) {
 	default:
 		return nil, fmt.Errorf("the method %.20q is none of GET, HEAD, POST, PUT, PATCH and DELETE", in.Method)
 	}
-	if err := h.checkSending(ctx, in.Method, in.URL, in.Headers); err != nil {
+	ctx, err := h.checkSending(ctx, in.Method, in.URL, in.Headers)
+	if err != nil {
 		return nil, err
 	}
 	req, err := guard.NewRequest(ctx, in.Method, in.URL, in.Body, in.Headers)
@@ -76,35 +77,48 @@ const maxRequests = 100
 // carry data in its headers: no person has approved that. These are the requests for which http_request
 // asks. It also returns an error for an address about which webfetch would ask. Neither holds at a host
 // that the code of a user tool names, because an administrator has approved that code; elsewhere a user tool
-// may send only until the conversation holds words of others, which could name the address.
-func (h *host) checkSending(ctx context.Context, method, address string, headers map[string]string) error {
+// may send only until the conversation holds words of others, which could name the address. What the script has
+// read itself counts as such words, but at hosts that were named before. The context is that of the request.
+func (h *host) checkSending(ctx context.Context, method, address string, headers map[string]string) (context.Context, error) {
 	if h.requests.Add(1) > maxRequests {
-		return fmt.Errorf("one run makes at most %d requests", maxRequests)
+		return nil, fmt.Errorf("one run makes at most %d requests", maxRequests)
 	}
-	if u, err := url.Parse(address); err == nil && slices.Contains(h.access.hosts, strings.ToLower(u.Hostname())) {
-		return nil
+	read := h.readOthers.Swap(true) // the reply, before it comes
+	name := ""
+	if u, err := url.Parse(address); err == nil {
+		name = strings.ToLower(u.Hostname())
 	}
+	if slices.Contains(h.access.hosts, name) {
+		if h.scope.HoldsOthers || read { // a host can be made to lead elsewhere with what it is asked
+			ctx = guard.WithHosts(ctx, func(to string) bool { return slices.Contains(h.access.hosts, strings.ToLower(to)) })
+		}
+		return ctx, nil
+	}
+	others := read && !slices.Contains(h.access.named, name)
 	reads := (method == http.MethodGet || method == http.MethodHead) && !guard.OverridesMethod(address) && guard.OnlyNegotiates(headers)
 	switch {
 	case reads:
 	case !h.access.sends:
-		return errors.New("js_eval only reads the web (" + onlyReads)
-	case h.scope.HoldsOthers:
-		return errors.New("a tool only reads at hosts that its code does not name (" + onlyReads)
+		return nil, errors.New("js_eval only reads the web (" + onlyReads)
+	case h.scope.HoldsOthers || others:
+		return nil, errors.New("a tool only reads at hosts that its code does not name (" + onlyReads)
 	}
-	return toolgroups.CheckAddress(ctx, address)
+	return ctx, toolgroups.CheckAddress(ctx, address, others)
 }
 
 // onlyReads ends the error for a request that does not only read.
 const onlyReads = "GET and HEAD, without headers of its own): make this request with http_request, which a person approves"
 
 // hostPattern finds the addresses that a script names.
-var hostPattern = regexp.MustCompile(`(?i)https?://([a-z0-9.-]+)`)
+var hostPattern = regexp.MustCompile(`(?i)https?://(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))`)
 
-// hostsIn returns the hosts of the addresses in the source of a user tool.
+// runsText finds code that may run text that it reads, which then decides where the named hosts are asked for what.
+var runsText = regexp.MustCompile(`\b(eval|Function)\b`)
+
+// hostsIn returns the hosts of the addresses in a text.
 func hostsIn(source string) (hosts []string) {
 	for _, found := range hostPattern.FindAllStringSubmatch(source, -1) {
-		hosts = append(hosts, strings.ToLower(found[1]))
+		hosts = append(hosts, strings.ToLower(found[1]+found[2]))
 	}
 	return hosts
 }

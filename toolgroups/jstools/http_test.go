@@ -1,12 +1,12 @@
 package jstools_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -138,7 +138,7 @@ func TestOneRunMakesAHundredRequests(t *testing.T) {
 func TestAScriptReachesOnlyAddressesThatDoNotAsk(t *testing.T) {
 	h := newHouse(t)
 	url := serve(t, echo)
-	h.asks = func(address string) error {
+	h.asks = func(address string, _ bool) error {
 		if strings.HasSuffix(address, "/free") {
 			return nil
 		}
@@ -161,32 +161,101 @@ func TestAScriptReachesOnlyAddressesThatDoNotAsk(t *testing.T) {
 }
 
 // Words of others could have named the address: there a user tool sends no more than js_eval, unless its code names
-// the host.
+// the host. What it has read itself counts as well, unless its parameters name the host.
 func TestAUserToolOnlyReadsWhereItsCodeNamesNoHostAmongWordsOfOthers(t *testing.T) {
 	h := newHouse(t)
 	var arrived []string
 	named := serve(t, func(_ http.ResponseWriter, r *http.Request) { arrived = append(arrived, r.Method+" "+r.URL.Path) })
-	other := strings.Replace(named, "127.0.0.1", "local\" + \"host", 1)
-	code := `const sent = [];
-	for (const [at, url] of [["named", "` + named + `"], ["other", "` + other + `"]]) {
-		await fetch(url + "/read").then(() => sent.push("read " + at));
-		await fetch(url + "/post", {method: "POST", body: "x"}).then(() => sent.push("post " + at), e => sent.push(e.message));
-		await fetch(url + "/header", {headers: {"X-Data": "x"}}).then(() => sent.push("header " + at), () => {});
-		await downloadToFile(url + "/file", "f", {"X-Data": "x"}).then(r => r.success && sent.push("file " + at));
-		await uploadMultipart(url + "/upload", [{type: "json", body: {}}]).then(() => sent.push("upload " + at), () => {});
+	other := strings.Replace(named, "127.0.0.1", "localhost", 1)
+	if err := os.WriteFile(filepath.Join(h.workspace, "other.txt"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return sent`
-	h.put(t, map[string]string{"sends.json": `{"name":"sends","description":"d","timeout_s":120}`, "sends.js": "async function execute() { " + code + " }"})
-	for _, others := range []bool{false, true} {
+	const post = `await fetch(url + "/post", {method: "POST", body: "x"}).then(() => sent.push("post"), e => sent.push(e.message));`
+	const every = `await fetch(url + "/read").then(() => sent.push("read"));` + post + `
+		await fetch(url + "/header", {headers: {"X-Data": "x"}}).then(() => sent.push("header"), () => {});
+		await downloadToFile(url + "/file", "f", {"X-Data": "x"}).then(r => r.success && sent.push("file"));
+		await uploadMultipart(url + "/upload", [{type: "json", body: {}}]).then(() => sent.push("upload"), () => {});`
+	all, read := []string{"GET /read", "POST /post", "GET /header", "GET /file", "POST /upload"}, []string{"GET /read"}
+	joined := `"` + strings.Replace(other, "local", `local" + "`, 1) + `"`
+	for name, tc := range map[string]struct {
+		url, code string
+		others    bool
+		want      []string
+	}{
+		"its code names it":                     {`"` + named + `"`, every, false, all},
+		"its code names it, among others":       {`"` + named + `"`, every, true, all},
+		"put together":                          {joined, post, false, []string{"POST /post"}},
+		"put together, after a reply":           {joined, every, false, read},
+		"put together, among others":            {joined, every, true, read},
+		"a file names it":                       {`fs.readFile("other.txt")`, every, false, read},
+		"its parameter names it":                {`p.at`, every, false, all},
+		"its parameter names it, among others":  {`p.at`, every, true, read},
+		"its parameter names it, it runs texts": {`eval("p.at")`, every, false, read},
+	} {
+		h.put(t, map[string]string{
+			"sends.json": `{"name":"sends","description":"d","timeout_s":120,"parameters":{"type":"object","properties":{"at":{"type":"string"}}}}`,
+			"sends.js":   "async function execute(p) { const sent = [], url = " + tc.url + "; " + tc.code + " return sent }",
+		})
 		arrived = nil
-		got, fault := h.callAs(t, toolgroups.Scope{User: "telegram:1", Owner: "telegram:1", Role: toolgroups.RoleUser, Workspace: h.workspace, HoldsOthers: others}, "sends", args{})
-		requests := []string{"GET /read", "POST /post", "GET /header", "GET /file", "POST /upload"}
-		want := append(slices.Clone(requests), requests...)
-		if others {
-			want = append(slices.Clone(requests), "GET /read")
+		params := args{}
+		if strings.Contains(tc.url, "p.at") {
+			params["at"] = other
 		}
-		if diff := cmp.Diff(want, arrived); fault != nil || diff != "" || strings.Contains(got, "make this request with http_request") != others {
-			t.Errorf("among words of others %t: %s %v\n%s", others, got, fault, diff)
+		got, fault := h.callAs(t, toolgroups.Scope{User: "telegram:1", Owner: "telegram:1", Role: toolgroups.RoleUser, Workspace: h.workspace, HoldsOthers: tc.others}, "sends", params)
+		if diff := cmp.Diff(tc.want, arrived); fault != nil || diff != "" || strings.Contains(got, "make this request with http_request") != (len(tc.want) == 1 && tc.code == every) {
+			t.Errorf("%s: %s %v\n%s", name, got, fault, diff)
+		}
+	}
+}
+
+// Where a script has read what others may have written, they could have chosen an address that it does not name.
+func TestWhatAScriptReadsNamesNoHost(t *testing.T) {
+	h := newHouse(t)
+	url := serve(t, echo)
+	if err := os.WriteFile(filepath.Join(h.workspace, "url.txt"), []byte(strings.Replace(url, "127.0.0.1", "localhost", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.asks = func(_ string, others bool) error {
+		if others {
+			return errors.New("words of others")
+		}
+		return nil
+	}
+	for code, want := range map[string]string{
+		`fetch(U)`: "418",
+		`fetch(U.replace("127.0.0.1", "local" + "host"))`:                      "418",
+		`fetch(fs.readFile("url.txt"))`:                                        "words of others",
+		`fetch(U + "/?d=" + fs.readFile("url.txt"))`:                           "418",
+		`fetch(U).then(() => fetch(U + "/next"))`:                              "418",
+		`fetch(U).then(() => fetch(U.replace("127.0.0.1", "local" + "host")))`: "words of others",
+		`eval("fetch(U)")`: "418",
+		`eval("fetch(U + '/?d=' + fs.readFile('url.txt'))")`:                                  "words of others",
+		`downloadToFile(fs.readFile("url.txt"), "f").then(r => { throw new Error(r.error) })`: "words of others",
+	} {
+		if got := h.js(t, `const U = "`+url+`"; await `+code+`.then(r => r.status, e => e.message)`); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", code, got, want)
+		}
+	}
+}
+
+// With what a host that the code names is asked, it could be made to lead elsewhere.
+func TestAHostThatAUserToolNamesLeadsNowhereElseAmongWordsOfOthers(t *testing.T) {
+	h := newHouse(t)
+	to := ""
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/leads" {
+			http.Redirect(w, r, to, http.StatusFound)
+		}
+	})
+	to = strings.Replace(url, "127.0.0.1", "localhost", 1)
+	h.put(t, map[string]string{
+		"leads.json": `{"name":"leads","description":"d","timeout_s":120}`,
+		"leads.js":   `async function execute() { return fetch("` + url + `/leads").then(r => r.status, e => e.message) }`,
+	})
+	for others, want := range map[bool]string{false: "200", true: "localhost"} {
+		got, fault := h.callAs(t, toolgroups.Scope{User: "telegram:1", Owner: "telegram:1", Role: toolgroups.RoleUser, Workspace: h.workspace, HoldsOthers: others}, "leads", args{})
+		if fault != nil || !strings.Contains(got, want) {
+			t.Errorf("among words of others %t: %s %v", others, got, fault)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (h *host) download(ctx context.Context, in downloadArgs) (any, error) {
 	if err != nil {
 		return nil, fileError(in.Path, err)
 	}
-	if err := h.checkSending(ctx, http.MethodGet, in.URL, in.Headers); err != nil {
+	if ctx, err = h.checkSending(ctx, http.MethodGet, in.URL, in.Headers); err != nil {
 		return nil, err
 	}
 	req, err := guard.NewRequest(ctx, http.MethodGet, in.URL, "", in.Headers)
@@ -101,7 +101,8 @@ type uploadResult struct {
 
 // upload posts parts as multipart/related, or as a form if a part has a name.
 func (h *host) upload(ctx context.Context, in uploadArgs) (any, error) {
-	if err := h.checkSending(ctx, http.MethodPost, in.URL, in.Headers); err != nil {
+	ctx, err := h.checkSending(ctx, http.MethodPost, in.URL, in.Headers)
+	if err != nil {
 		return nil, err
 	}
 	if len(in.Parts) == 0 || len(in.Parts) > maxParts {

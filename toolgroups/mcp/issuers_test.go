@@ -116,9 +116,9 @@ func TestAServerThatSendsPeopleToAnotherServiceIsNamed(t *testing.T) {
 	host, at := strings.TrimPrefix(base, "http://"), strings.TrimPrefix(good, "http://")
 	d := open("", func(*mcp.Config) {})
 	text := d.send(t, ada, "")
-	said(t, text, "Connect notes", at, "What you permit there is given to `"+host+"`")
+	said(t, text, "Connect notes", at, "What you permit, also on a page that it leads on to, is given to `"+host+"`")
 	_, body := d.visit(t, part(t, linkPattern, text))
-	said(t, body, "What you permit there is given to "+host)
+	said(t, body, "What you permit, also on a page that it leads on to, is given to "+host)
 
 	beside := open("", func(*mcp.Config) {})
 	must(t, beside.c.SetAddedServers(map[string]mcp.Server{"good": {URL: good + "/mcp"}}))
@@ -138,6 +138,50 @@ func TestAServerThatSendsPeopleToAnotherServiceIsNamed(t *testing.T) {
 	}
 	if n := reached.Load(); n != 0 {
 		t.Errorf("the other sign-in was posted %d times", n)
+	}
+}
+
+// A sign-in on a server's own site can lead on to that of another service: with an endpoint there it connects nothing,
+// and without one the person is told who gets what they permit.
+func TestASignInOnAServersOwnSiteDoesNotUseThatOfAnotherService(t *testing.T) {
+	t.Parallel()
+	em, err := emulator.Start()
+	must(t, err)
+	t.Cleanup(func() { must(t, em.Close()) })
+	service, reached := stranger(t, func(string) map[string]http.HandlerFunc { return nil })
+	for elsewhere, want := range map[string]string{
+		"token_endpoint":        "where the sign-in of `" + strings.TrimPrefix(service, "http://") + "` is, and would get what you permit there; nothing was connected",
+		"registration_endpoint": "where the sign-in of `" + strings.TrimPrefix(service, "http://") + "` is, and would get what you permit there; nothing was connected",
+		"":                      "What you permit, also on a page that it leads on to, is given to",
+	} {
+		base, _ := stranger(t, func(base string) map[string]http.HandlerFunc {
+			metadata := map[string]any{
+				"issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token", "registration_endpoint": base + "/register",
+				"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
+			}
+			if elsewhere != "" {
+				metadata[elsewhere] = service + "/oauth"
+			}
+			return map[string]http.HandlerFunc{
+				"/mcp": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+				"/.well-known/oauth-authorization-server": shows(metadata),
+				"POST /register": func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusCreated)
+					_, _ = fmt.Fprint(w, `{"client_id":"registered","redirect_uris":["`+publicURL+`/mcp/callback/notes"]}`)
+				},
+			}
+		})
+		d := openDesk(t, em, nil, func(cfg *mcp.Config, s *mcp.Server) {
+			s.URL, cfg.Accounts.KnownAddresses = base+"/mcp", []string{service}
+		})
+		text := d.send(t, ada, "")
+		if said(t, text, want); strings.Contains(text, "](") != (elsewhere == "") {
+			t.Errorf("%q elsewhere: %s", elsewhere, text)
+		}
+	}
+	if n := reached.Load(); n != 0 {
+		t.Errorf("the service was posted %d times", n)
 	}
 }
 

@@ -168,7 +168,7 @@ func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) 
 		return fmt.Errorf("demo: %w", err)
 	}
 	bot := d.botConfig()
-	if bot.Model.APIKey == "" && bot.Model.BaseURL == config.Default().Model.BaseURL {
+	if bot.Model.LacksKey() {
 		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, DeltaDelay: d.cfg.Pace, MaxTools: 1000, Transcript: fakeTranscript}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}

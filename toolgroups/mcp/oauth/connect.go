@@ -101,6 +101,10 @@ func (a *Accounts) beginSignIn(ctx context.Context, s Server, req Request, old a
 	if err != nil {
 		return "", err
 	}
+	if other := s.owner(f.meta.Issuer, f.meta.AuthorizationEndpoint, f.meta.TokenEndpoint, f.meta.RegistrationEndpoint); other != "" {
+		return "", mistakef("%s would have you sign in where the sign-in of %s is, and would get what you permit there; nothing was connected. "+
+			"An administrator who knows that it is right sets its issuer in the settings", s.Name, quote(other))
+	}
 	c, err := a.clientFor(asking, s, f.meta)
 	if err != nil {
 		return "", err
@@ -108,10 +112,6 @@ func (a *Accounts) beginSignIn(ctx context.Context, s Server, req Request, old a
 	g := authServer{
 		URL: s.URL, Resource: f.resource, Issuer: f.meta.Issuer, AuthURL: f.meta.AuthorizationEndpoint, TokenURL: f.meta.TokenEndpoint,
 		RevokeURL: secureAddress(f.meta.RevocationEndpoint, f.meta.TokenEndpoint), SendsIssuer: f.meta.AuthorizationResponseIssParameterSupported, Client: c,
-	}
-	if other := s.owner(g); other != "" {
-		return "", mistakef("%s wants you to sign in at %s, where the sign-in of %s is, and would get what you permit there; nothing was connected. "+
-			"An administrator who knows that it is right sets its issuer in the settings", s.Name, quote(g.host()), quote(other))
 	}
 	own, err := json.Marshal(grant{account: account{authServer: g}, Direct: req.Direct})
 	if err != nil {
@@ -165,8 +165,8 @@ func (a *Accounts) invitation(s Server, req Request, p signin.Pending, g authSer
 	text := fmt.Sprintf("[Connect %s](%s)\n\nThe link is for %s alone and works for ten minutes. It leads to %s.\n\n"+
 		"At the end the page shows a code. Send it to me here.",
 		s.Name, link, quote(cmp.Or(req.UserName, req.User)), quote(g.host()))
-	if g.isElsewhere(s) {
-		text += "\n\n" + g.beneficiary(quote)
+	if said := g.beneficiary(s, quote); said != "" {
+		text += "\n\n" + said
 	}
 	if !req.Direct {
 		text += fmt.Sprintf(" If I do not see it, send `/connect %s CODE`.", s.Name) + " I accept it only from you, so another person who opens the link connects nothing."

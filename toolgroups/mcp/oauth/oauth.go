@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -149,31 +150,26 @@ func (g authServer) host() string {
 	return u.Host
 }
 
-// isElsewhere reports whether a server named a sign-in on another site than its own, and nobody here named it.
-func (g authServer) isElsewhere(s Server) bool {
-	return s.Issuer == "" && site(g.AuthURL) != site(g.URL)
-}
-
-// beneficiary says who gets what a person permits.
-func (g authServer) beneficiary(quote func(string) string) string {
+// beneficiary says who gets what a person permits, unless the sign-in of a server is one that somebody here named: a
+// page of the server's own can lead on to that of any service. Empty for none.
+func (g authServer) beneficiary(s Server, quote func(string) string) string {
 	u, err := url.Parse(g.URL)
-	if err != nil {
+	if err != nil || u.Host == "" || s.Issuer != "" {
 		return ""
 	}
-	return fmt.Sprintf("What you permit there is given to %s. Go on only if you trust that with it.", quote(u.Host))
+	return fmt.Sprintf("What you permit, also on a page that it leads on to, is given to %s. Go on only if you trust that with it.", quote(u.Host))
 }
 
-// owner returns the other server at whose sign-in a server has people sign in, if any: the tokens of that service
-// would reach the server.
-func (s Server) owner(g authServer) string {
-	if !g.isElsewhere(s) {
+// owner returns the other server at whose site one of the addresses of a sign-in is, unless somebody here named the
+// sign-in: the tokens of that service would reach the server.
+func (s Server) owner(addresses ...string) string {
+	if s.Issuer != "" {
 		return ""
 	}
 	for _, other := range s.Others {
-		for _, address := range []string{g.Issuer, g.AuthURL, g.TokenURL} {
-			if other != "" && site(other) != site(s.URL) && site(other) == site(address) {
-				return site(other)
-			}
+		at := site(other)
+		if other != "" && at != site(s.URL) && slices.ContainsFunc(addresses, func(address string) bool { return address != "" && site(address) == at }) {
+			return at
 		}
 	}
 	return ""

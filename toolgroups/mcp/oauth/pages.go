@@ -38,10 +38,8 @@ func (a *Accounts) Pages() http.Handler {
 		if err == nil {
 			err = readErr
 		}
-		v := newView(server, "Connect an account at "+server, "")
-		if s, _ := a.cfg.Server(server); g.isElsewhere(s) {
-			v.Text = g.beneficiary(func(host string) string { return host })
-		}
+		s, _ := a.cfg.Server(server)
+		v := newView(server, "Connect an account at "+server, g.beneficiary(s, func(host string) string { return host }))
 		v.Next, v.NextName = a.consentURL(p, g.authServer), g.host()
 		a.writePage(w, server, withPerson(v, user, p, g), err)
 	})
