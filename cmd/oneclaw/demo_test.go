@@ -155,7 +155,7 @@ func TestDemoMakesPicturesDocumentsAndSpeech(t *testing.T) {
 			c.shows("report.docx", "Word document, 2 pages", "The harbour handled 120 ships")
 			c.say("find Dr. Holm in it")
 			c.shows("2:7", "The crane was repaired by Dr. Holm")
-			c.say("Table of Telegram and Slack as a workbook")
+			c.say("Make a spreadsheet: item, cost; rent, 900; food, 400")
 			if kind, book := c.file("table", ".xlsx"); kind != "" || !bytes.HasPrefix(book, []byte("PK")) {
 				t.Errorf("a workbook as %q: %.20q", kind, book)
 			}
