@@ -50,7 +50,7 @@ func TestConversationAboutDocuments(t *testing.T) {
 	})
 	bot.kill(syscall.SIGTERM)
 	bot = w.run()
-	wantIn(t, w.ask(bot, ann, "Read table.xlsx", nil), "Excel workbook, 1 sheet", "!clear")
+	wantIn(t, w.ask(bot, ann, "Read table.xlsx", nil), "Excel workbook, 1 sheet", "rent")
 	if w.loads() != 1 {
 		t.Errorf("the group was loaded %d times", w.loads())
 	}

@@ -28,7 +28,8 @@ var (
 	dateAsked     = regexp.MustCompile(`(?i)\b(?:when|what date|which day|deadline|how long)\b`)
 	date          = regexp.MustCompile(`(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b\d{1,2}[./]\d{1,2}\b|\b(?:19|20)\d\d\b|\b(?:days?|weeks?|months?|years?)\b`)
 	contactLine   = regexp.MustCompile(`\[contact: ([^\]\n]+)\]`)
-	placeLine     = regexp.MustCompile(`\[(?:place|location|live location)[^\]\n]*\]`)
+	thingLine     = regexp.MustCompile(`\[(?:place|(?:live )?location|(?:closed )?poll|checklist|dice)\b[^\]\n]*\]`)
+	notReceived   = regexp.MustCompile(`\[not received: ([^\]\n]+)\]`)
 	spokenLine    = regexp.MustCompile(`(?m)^\[spoken in [^\n]*\]\n?`)
 	failure       = regexp.MustCompile(`^The (?:page (?:was not fetched|could not be read|has no text)|server (?:answered HTTP|did not answer))`)
 )
@@ -52,7 +53,7 @@ func gather(text string) []given {
 		list = append(list, given{name: path.Base(mark[1]), file: mark[1]})
 	}
 	own := plainText(text)
-	if len(parseTable(own)) > 0 || len(own) > 300 || contactLine.MatchString(own) || placeLine.MatchString(own) {
+	if len(parseTable(own)) > 0 || len(own) > 300 || contactLine.MatchString(own) || thingLine.MatchString(own) {
 		list = append(list, given{name: "Your text", text: own})
 	}
 	return list
@@ -266,8 +267,10 @@ func (t *turn) takeGiven() Reply {
 	switch {
 	case contactLine.MatchString(t.said):
 		return Reply{Text: "I have the contact: " + contactLine.FindStringSubmatch(t.said)[1] + ". \"Save this number\" makes me remember it."}
-	case placeLine.MatchString(t.said):
-		return Reply{Text: "I have the place: " + strings.Trim(placeLine.FindString(t.said), "[]") + "."}
+	case thingLine.MatchString(t.said):
+		return Reply{Text: "I have the " + strings.Trim(thingLine.FindString(t.said), "[]?.") + "."}
+	case notReceived.MatchString(t.said):
+		return Reply{Text: "I did not get " + notReceived.FindStringSubmatch(t.said)[1] + "."}
 	case len(parseTable(t.said)) > 0:
 		tb := parseTable(t.said)
 		return Reply{Text: fmt.Sprintf("I have your table: %d rows of %s. Ask me for a sum, an average, the most or the least, a row, or a chart.", len(tb)-1, strings.Join(tb[0], ", "))}
@@ -277,7 +280,7 @@ func (t *turn) takeGiven() Reply {
 
 // onlyGives reports whether the message gives something and asks nothing.
 func (t *turn) onlyGives() bool {
-	return len(parseTable(t.said)) > 0 || contactLine.MatchString(t.said) || placeLine.MatchString(t.said) || t.said == "" && len(t.given) > 0
+	return len(parseTable(t.said)) > 0 || contactLine.MatchString(t.said) || thingLine.MatchString(t.said) || notReceived.MatchString(t.said) || t.said == "" && len(t.given) > 0
 }
 
 func readNumber(word string) int {

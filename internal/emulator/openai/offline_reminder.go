@@ -23,11 +23,12 @@ var (
 	correction      = regexp.MustCompile(`(?is)^(?:(?:no|oh|sorry|wait|oops|actually)[\s,.!]*)*(?:i meant?|make (?:it|that)|i wanted|it should be)\s+(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
 	sameAgain       = regexp.MustCompile(`(?i)\b(?:do|repeat|make|set|schedule|have) (?:the same(?: thing)?|that|it|this)(?: again)?\s+((?:every|each|tomorrow|on|at|in)\b.+?)[?.!]*$`)
 	listTasks       = regexp.MustCompile(`(?i)\b(?:which|what|list|show|any|do i have|have i)\b.*\b(?:reminders?|schedules?|scheduled)\b|^my (?:reminders|schedules?)\b|^(?:check|read) my (?:schedule|reminders)\b`)
-	inTime          = regexp.MustCompile(`(?i)\b(?:in|en|dans)\s+(half an hour|` + numberWord + `)\s*(s|secs?|se[ck]\w*|m|mins?|minut\w*|h|hours?|horas?|heures?|stunden?|d|days?|d[ií]as?|jours?|tagen?|weeks?)?\b`)
+	inTime          = regexp.MustCompile(`(?i)\b(?:in|en|dans)\s+(half an hour|` + numberWord + `)\s*(s|secs?|se[ck]\w*|m|mins?|minut\w*|h|hours?|horas?|heures?|stunden?|d|days?|d[ií]as?|jours?|tagen?|weeks?)?\b(\s+and a half\b)?`)
 	atTime          = regexp.MustCompile(`(?i)\b(?:at\s+)?(?:(half past|quarter past|quarter to)\s+(` + numberWord + `)|(\d{1,2})[:.](\d{2})|(\d{1,2})(?:\s*o'clock)?)\s*(am|pm|a\.m\.|p\.m\.)?(?:\W|$)|\b(?:at\s+)?(noon|midday|midnight)\b`)
 	everyDay        = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|weekday|` + weekdayWord + `)\b|\b(daily)\b|\bon (weekdays)\b`)
 	everySome       = regexp.MustCompile(`(?i)\bevery\s+(?:(` + numberWord + `)\s+)?(minutes?|hours?)\b`)
 	everyOther      = regexp.MustCompile(`(?i)\b(?:every|each)\b`)
+	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)`)
 	onDay           = regexp.MustCompile(`(?i)\b(?:(?:on|by)\s+)?(?:this\s+|next\s+)?(` + weekdayWord + `)\b`)
 	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b`)
 	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b(?:\s+(morning|evening))?`)
@@ -264,13 +265,19 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 		return map[string]any{"schedule_type": "one_time", "date": at.Format(time.DateOnly), "hour": at.Hour(), "minute": at.Minute()},
 			day + " at " + at.Format("15:04"), at.After(now)
 	}
+	if isAmbiguous(said) {
+		return nil, "", false
+	}
 	if m := inTime.FindStringSubmatch(said); m != nil && (m[2] != "" || strings.EqualFold(m[1], "half an hour")) {
-		n, unit := 30, time.Minute
-		if m[2] != "" {
-			n, unit = readNumber(m[1]), unitOf(m[2])
+		after := 30 * time.Minute
+		if unit := unitOf(m[2]); m[2] != "" {
+			after = time.Duration(readNumber(m[1])) * unit
+			if m[3] != "" {
+				after += unit / 2
+			}
 		}
 		// Tasks run at full minutes, so round up to the next one.
-		return once(now.Add(time.Duration(n)*unit + time.Minute - time.Nanosecond).Truncate(time.Minute))
+		return once(now.Add(after + time.Minute - time.Nanosecond).Truncate(time.Minute))
 	}
 	if m := everySome.FindStringSubmatch(said); m != nil {
 		minutes := max(1, readNumber(m[1]))
@@ -319,6 +326,16 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 	return once(at)
 }
 
+// isAmbiguous reports whether a text names several times or days, or limits them: a reminder at one of them would be
+// wrong.
+func isAmbiguous(said string) bool {
+	days := 0
+	for _, day := range []*regexp.Regexp{tomorrow, today, onDate, onDay} {
+		days += len(day.FindAllString(said, -1))
+	}
+	return days > 1 || limited.MatchString(said) || len(clockTimes(said)) > 1
+}
+
 // unitOf returns the unit of time that a word begins with: also of German, Spanish and French.
 func unitOf(word string) time.Duration {
 	word = strings.ToLower(word)
@@ -351,7 +368,13 @@ func everyPlan(day string, hour, minute int, timed bool) (args map[string]any, w
 // findClock returns where a text has a time of day: the only one. A bare number is one after "at" or before am
 // and pm alone.
 func findClock(said string) []int {
-	var found [][]int
+	if found := clockTimes(said); len(found) == 1 {
+		return found[0]
+	}
+	return nil
+}
+
+func clockTimes(said string) (found [][]int) {
 	for _, m := range atTime.FindAllStringSubmatchIndex(said, -1) {
 		bare := m[10] >= 0
 		text := strings.ToLower(said[m[0]:m[1]])
@@ -359,10 +382,7 @@ func findClock(said string) []int {
 			found = append(found, m)
 		}
 	}
-	if len(found) != 1 {
-		return nil
-	}
-	return found[0]
+	return found
 }
 
 // parseClockTime parses the time of day in a text.

@@ -13,7 +13,8 @@ var (
 	loadGroup  = regexp.MustCompile(`(?i)\bload\s+(?:the\s+)?(?:tool\s+)?(?:group\s+)?["'` + "`" + `]?([a-z][\w-]*)["'` + "`" + `]?(?:\s+(?:tools?|group))*\W*$`)
 	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
-	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
+	clock      = regexp.MustCompile(`(?i)\b(what(?:'s| is)? the (?:current )?(?:time|date)|what(?:'s| is)? (?:time|day|date) is it|time is it|(?:what|which) (?:day|date) is (?:it|today)|current (?:time|date)|today's date|what(?:'s| is)? today)\b`)
+	otherTime  = regexp.MustCompile(`(?i)\b(?:tomorrow|yesterday|next|last|ago|was|were|will|until|till|in (?:` + numberWord + `)\s+\w+|difference|between|open|close[sd]?|starts?|begins?|if|when)\b`)
 	whoAmI     = regexp.MustCompile(`(?i)^\W*(?:who|what) are you\W*$|\bintroduce yourself\b|\bare you (?:really |actually )?(?:an? |the )?(?:real|human|person|robot|bot|machine|computer|ai|chatgpt|gpt|claude)\b`)
 	abilities  = regexp.MustCompile(`(?i)^\W*(?:(?:hey|hi|hello|so|and|ok)\W+)*(?:what (?:all )?(?:can|do) you (?:actually |really |all )?do|help(?: me)?|explain yourself|what (?:can|could|should) i (?:ask|do|try|say)[^.]{0,20})(?: for me| here)?\W*$`)
 	capability = regexp.MustCompile(`(?i)\b(list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|tool groups)\b`)
@@ -58,7 +59,7 @@ func (t *turn) rules() []rule {
 		{t.officeFile() != "", func() Reply { return t.readOffice(t.officeFile()) }},
 		{t.aboutPDF(), t.readPDF},
 		{tablePattern.MatchString(t.said) && rowsPattern.MatchString(t.said), t.writeTable},
-		{clock.MatchString(bare), t.tellTime},
+		{clock.MatchString(bare) && !otherTime.MatchString(bare), t.tellTime},
 		{capability.MatchString(t.said), t.describeGroups},
 		{listTasks.MatchString(bare), t.listReminders},
 		{filesKnown.MatchString(bare), t.listFiles},
