@@ -83,7 +83,7 @@ var tryAgain = regexp.MustCompile(`^Please (try|make only the interrupted call o
 const toolPicturesPrefix = "[made by tools: "
 
 func newTurn(req Request) *turn {
-	t := &turn{tools: map[string]bool{}, schemas: map[string]json.RawMessage{}, written: writtenFiles(req.Messages), last: lastScheduled(req.Messages)}
+	t := &turn{tools: map[string]bool{}, schemas: map[string]json.RawMessage{}, written: writtenFiles(req.Messages)}
 	for _, tool := range req.Tools {
 		t.tools[tool.Name], t.schemas[tool.Name] = true, tool.Parameters
 	}
@@ -116,7 +116,8 @@ func newTurn(req Request) *turn {
 	}
 	t.said, t.lower, t.whole = text, strings.ToLower(text), text
 	t.picture = newestPicture(req.Messages[:last+1])
-	t.notes = savedNotes(req.Messages)
+	// What the turn itself changes must not change what its wishes mean.
+	t.notes, t.last = savedNotes(req.Messages[:last+1]), lastScheduled(req.Messages[:last+1])
 	t.readResults(req.Messages[last+1:])
 	t.addBridgeTools(req.Messages)
 	return t

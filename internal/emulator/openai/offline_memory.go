@@ -185,9 +185,7 @@ func (t *turn) forget() Reply {
 		instead = what + " is " + instead
 	}
 	note := closestNote(what, t.notes)
-	_, forgot := t.toolResult("forget_memory")
-	_, changed := t.toolResult("update_memory")
-	if note == "" && !forgot && !changed {
+	if note == "" {
 		return Reply{Text: "I remember nothing about that. /memory shows what I remember."}
 	}
 	if instead != "" {

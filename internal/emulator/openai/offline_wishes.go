@@ -83,18 +83,22 @@ func (t *turn) wishes() []string {
 	}
 	type span struct{ from, to int }
 	var spans []span
-	understood := false
+	understood, chatter := false, ""
 	for _, p := range t.parts() {
 		said := t.said[p[0]:p[1]]
 		switch yes := t.isUnderstood(said); {
 		case yes && isChatter(said):
+			chatter = said
 		case yes || len(spans) == 0 || asksLike.MatchString(said):
 			spans, understood = append(spans, span{p[0], p[1]}), understood || yes
 		default:
 			spans[len(spans)-1].to = p[1]
 		}
 	}
-	if !understood {
+	switch {
+	case len(spans) == 0 && chatter != "":
+		return []string{chatter} // said more than once
+	case !understood:
 		return whole
 	}
 	var list []string
