@@ -224,9 +224,9 @@ func (t *turn) cancelReminders() Reply {
 	case len(gone) >= len(calls):
 		kept := ""
 		if len(chosen) < len(list) && all {
-			kept = "\nI kept:\n" + strings.Join(taskLines(slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return slices.Contains(chosen, task) })), "\n")
+			kept = "\n\nI kept:\n" + strings.Join(taskLines(slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return slices.Contains(chosen, task) })), "\n")
 		}
-		return Reply{Text: "Done:\n" + strings.Join(gone, "\n") + kept}
+		return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n") + kept}
 	case !t.tools["delete_scheduled_task"]:
 		return t.decline()
 	}
