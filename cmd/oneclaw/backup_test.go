@@ -86,7 +86,7 @@ func TestBackupOfARunningBotIsRestored(t *testing.T) {
 		t.Fatalf("kept: %q (%v)", kept, err)
 	}
 	bot = w.run()
-	wantIn(t, w.ask(bot, ann, "and on", nil), "I do not understand")
+	wantIn(t, w.ask(bot, ann, "and on", nil), "I cannot do that without a real model")
 	bot.kill(syscall.SIGTERM)
 
 	wantDocumented(t, filepath.Join(dir, databaseName))

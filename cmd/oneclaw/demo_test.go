@@ -155,7 +155,7 @@ func TestDemoMakesPicturesDocumentsAndSpeech(t *testing.T) {
 			c.shows("report.docx", "Word document, 2 pages", "The harbour handled 120 ships")
 			c.say("find Dr. Holm in it")
 			c.shows("2:7", "The crane was repaired by Dr. Holm")
-			c.say("Table of Telegram and Slack as a workbook")
+			c.say("Make a spreadsheet: item, cost; rent, 900; food, 400")
 			if kind, book := c.file("table", ".xlsx"); kind != "" || !bytes.HasPrefix(book, []byte("PK")) {
 				t.Errorf("a workbook as %q: %.20q", kind, book)
 			}
@@ -188,5 +188,26 @@ func TestDemoPageShowsPicturesAndPlaysRecordings(t *testing.T) {
 		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const a = document.querySelector("#%s .msg audio"); a.preload = "auto"; a.load(); })()`, pane)))
 		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .msg audio").readyState > 0`, pane))
 		picture(t, ctx, "demo-media-"+pane)
+	}
+}
+
+// TestDemoPageSendsWhatAPhoneCan sends a place from the menu of Telegram, and edits a message in both chats.
+func TestDemoPageSendsWhatAPhoneCan(t *testing.T) {
+	t.Parallel()
+	ctx := browse(t, startDemo(t))
+	waitFor(t, ctx, `[...document.querySelectorAll("#slack .sample")].every((b) => b.hidden)`)
+	do(t, ctx, chromedp.Click(chromedp.CSS("#telegram .more summary")))
+	waitFor(t, ctx, `document.querySelector("#telegram .more").open`)
+	picture(t, ctx, "demo-attach")
+	do(t, ctx, chromedp.Click(chromedp.CSS(`#telegram .sample[value="place"]`)))
+	says(t, ctx, "telegram", "I have the place: Harbour Café")
+	for _, pane := range []string{"telegram", "slack"} {
+		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("17*2"), chromedp.KeyEvent("\r"))
+		says(t, ctx, pane, "34")
+		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply edit"])[last()]`, pane)), chromedp.KeyEvent("\r"))
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("Editing")`, pane))
+		do(t, ctx, chromedp.KeyEvent("3"), chromedp.KeyEvent("\r"))
+		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .mine")].at(-1).innerText.includes("17*23")`, pane))
+		picture(t, ctx, "demo-edit-"+pane)
 	}
 }

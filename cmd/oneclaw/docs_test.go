@@ -142,13 +142,22 @@ func TestTheReadmeCountsToolsAsTheProgramDoes(t *testing.T) {
 	if first == nil {
 		t.Fatalf("the program prints %s", out)
 	}
+	// With all tools there is a line in place of the list of groups, which the table of first requests counts too.
+	measured, err := os.ReadFile(firstDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^\| 163 \| [\d,]+ \| [\d,]+ \| ([\d,]+) \|`).FindSubmatch(measured)
+	if all == nil || number(t, all[1]) < rows["all"][1] {
+		t.Fatalf("%s says %q, and the program counts %d", firstDocs, all, rows["all"][1])
+	}
 	core, others := rows["core"][0], rows["all"][0]-rows["core"][0]
 	for _, claim := range []struct {
 		file, text string
 		want       []int
 	}{
 		{"README.md", `(\w+) core tools are always there. The other (\d+),`, []int{core, others}},
-		{"README.md", `carries ([\d,]+) tokens of tools and group list; all tools would cost ([\d,]+) `, []int{number(t, first[1]), rows["all"][1]}},
+		{"README.md", `carries ([\d,]+) tokens of tools and group list; all tools would cost ([\d,]+) `, []int{number(t, first[1]), number(t, all[1])}},
 		{"README.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},
 		{"CHANGELOG.md", `(\w+) core tools are always there; (\d+) others`, []int{core, others}},
 		{"CHANGELOG.md", `(\w+) groups with (\d+) tools`, []int{googleGroups, googleTools}},

@@ -40,7 +40,7 @@ func TestConversationAboutDocuments(t *testing.T) {
 	encrypted := &telegram.Attachment{Kind: telegram.KindDocument, Name: "costs.xlsx", MIME: "application/octet-stream", Data: officeSample(t, "encrypted.xlsx")}
 	wantIn(t, w.ask(bot, ann, "What is in it?", encrypted), "protected with a password")
 	before := len(w.answers(ann))
-	wantIn(t, w.ask(bot, ann, "Table of Telegram and Slack as a workbook", nil), "Here is table.xlsx")
+	wantIn(t, w.ask(bot, ann, "Make a spreadsheet: item, cost; rent, 900; food, 400", nil), "Here is table.xlsx")
 	w.until(bot, "file", func(s telegram.State) bool { return s.CountAnswers(ann) == before+2 })
 	w.telegram.View(func(s telegram.State) {
 		m := s.Answers(ann)[before+1]
@@ -50,7 +50,7 @@ func TestConversationAboutDocuments(t *testing.T) {
 	})
 	bot.kill(syscall.SIGTERM)
 	bot = w.run()
-	wantIn(t, w.ask(bot, ann, "Read table.xlsx", nil), "Excel workbook, 1 sheet", "!clear")
+	wantIn(t, w.ask(bot, ann, "Read table.xlsx", nil), "Excel workbook, 1 sheet", "rent")
 	if w.loads() != 1 {
 		t.Errorf("the group was loaded %d times", w.loads())
 	}
@@ -71,7 +71,7 @@ func TestDocumentsOnSlack(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitSlack(t, server, "answer", func(s slack.State) bool { return s.CountAnswers(channel) == 1 })
-	if _, err := server.Say(channel, members[0], "Table of the planets as a Word document", &slack.SayOptions{Thread: root.TS}); err != nil {
+	if _, err := server.Say(channel, members[0], "Table as a Word document: planet, moons; Mars, 2", &slack.SayOptions{Thread: root.TS}); err != nil {
 		t.Fatal(err)
 	}
 	waitSlack(t, server, "file", func(s slack.State) bool { return s.CountAnswers(channel) == 3 })

@@ -218,7 +218,7 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	send("")
 	// What was spoken is answered in text, and then spoken as well.
 	waitFor(t, ctx, fmt.Sprintf(`(() => { const m = [...document.querySelectorAll("#%s .msg")].at(-1); return !m.classList.contains("mine") && m.querySelector("audio") !== null })()`, pane))
-	unfold("How many pages", "as a machine wrote it down")
+	unfold("cannot be heard", "as a machine wrote it down")
 	staged := fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("3 pages")`, pane)
 	for range 10 { // the message may be shown anew between the focus and the key
 		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply" and contains(@aria-label, "3 pages")])[last()]`, pane)), chromedp.KeyEvent("\r"))
@@ -488,8 +488,8 @@ func TestDemoPageByKeyboard(t *testing.T) {
 func TestDemoPageFirstScreen(t *testing.T) {
 	t.Parallel()
 	ctx := browse(t, startDemo(t))
-	suggest(t, ctx, "telegram", "Table of Telegram and Slack", 1)
-	says(t, ctx, "telegram", "a chat or topic")
+	suggest(t, ctx, "telegram", "Add milk and eggs to my shopping list", 1)
+	says(t, ctx, "telegram", "milk, eggs")
 	for _, size := range []struct{ width, height int64 }{{1280, 720}, {390, 844}} {
 		do(t, ctx, chromedp.EmulateViewport(size.width, size.height))
 		waitFor(t, ctx, `innerWidth === `+fmt.Sprint(size.width))

@@ -42,7 +42,7 @@ func TestWithoutOptionalPrograms(t *testing.T) {
 	s.say(0, "draw a cat")
 	s.one("Here is a cat.")
 	s.picture(1024, 1024)
-	s.say(0, "Table of Telegram and Slack as a workbook")
+	s.say(0, "Make a spreadsheet: item, cost; rent, 900; food, 400")
 	s.one("Here is table.xlsx")
 	s.say(0, "Read table.xlsx")
 	s.one("Excel workbook, 1 sheet")

@@ -92,9 +92,16 @@ func (d *document) attachedFiles() string {
 	return strings.Join(names, ", ")
 }
 
+// noProperties is the error of go-pdfium, without a value to compare with, for a document that has no properties
+// at all, such as those of many programs that write bills.
+const noProperties = "Could not get metadata"
+
 // metaText returns a property of the document, "" if missing.
 func (d *document) metaText(tag string) (string, error) {
 	got, err := d.pdfium.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.ref, Tag: tag})
+	if err != nil && err.Error() == noProperties {
+		return "", nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,8 @@ type paper struct {
 	resources string
 	// annotations is put into every page's /Annots, and catalog into the catalog.
 	annotations, catalog string
+	// withoutInfo leaves the dictionary of properties out.
+	withoutInfo bool
 }
 
 // line is a content stream that shows one line of text.
@@ -65,7 +67,11 @@ func (p paper) bytes() []byte {
 	for _, o := range offsets {
 		fmt.Fprintf(&b, "%010d 00000 n \n", o)
 	}
-	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R /Info 3 0 R >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, start)
+	properties := "/Info 3 0 R"
+	if p.withoutInfo {
+		properties = ""
+	}
+	fmt.Fprintf(&b, "trailer\n<< /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF\n", len(objects)+1, properties, start)
 	return b.Bytes()
 }
 

@@ -150,6 +150,20 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// A document without any properties, as many programs write it, is read like others.
+func TestInfoWithoutProperties(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, pdf.Config{})
+	p := numbered(2)
+	p.withoutInfo = true
+	data := p.bytes()
+	d.put(t, "bill.pdf", data)
+	want := fmt.Sprintf("File: bill.pdf\nPath: bill.pdf\nPages: 2\nSize: %d bytes", len(data))
+	if got := d.must(t, "pdf_info", `{"path":"bill.pdf"}`).Text; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestExtractText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, pdf.Config{})

@@ -12,28 +12,26 @@ import (
 
 // maxRounds bounds how often [Offline] calls tools for one message before it answers without further
 // calls.
-const maxRounds = 6
+const maxRounds = 16
+
+// loadTool makes the tools of a group callable.
+const loadTool = "load_tool_group"
 
 // Offline is a rule-based [Responder] that shows the product without a key. It uses only the request.
 // It calls only offered tools, loads a group only if the prompt lists it and its tools
-// are missing, and says plainly what it cannot do. It understands a few kinds of English
-// requests.
+// are missing, and says plainly what it cannot do. It understands some English: wishes that a tool fulfils,
+// and questions that words of a given text answer.
 type Offline struct{}
 
-// Reply applies the first rule that matches the user's last message.
+// Reply does the wishes of the user's last message.
 func (Offline) Reply(_ context.Context, req Request) (Reply, error) {
 	t := newTurn(req)
-	if t.said == "" && len(t.sentFiles) == 0 {
+	if t.said == "" && len(t.given) == 0 {
 		return Reply{Text: "I did not get any text. Ask me something, or send me a PDF."}, nil
 	}
-	for _, rule := range t.rules() {
-		if rule.matches {
-			reply := rule.answer()
-			reply.Calls = t.wrapCalls(reply.Calls)
-			return reply, nil
-		}
-	}
-	return Reply{Text: t.unknownText()}, nil
+	reply := t.doAll()
+	reply.Calls = t.wrapCalls(reply.Calls)
+	return reply, nil
 }
 
 // rule is a kind of request and the function that answers it.
@@ -44,7 +42,8 @@ type rule struct {
 
 // turn is the content of a request: the message to answer, and the tool results since that message.
 type turn struct {
-	said        string          // the user's last message, without marks
+	said        string          // the wish: the user's last message, or a part of it, without marks
+	whole       string          // the whole message
 	lower       string          // the same in lower case
 	sentFiles   []string        // files sent with it
 	files       []string        // all files of the conversation, the newest last
@@ -53,7 +52,11 @@ type turn struct {
 	listedTools map[string]bool // callable tools that are in the tools array
 	groups      []group
 	notes       []string // notes that the user saved
-	results     []result // calls made in this turn, with their results
+	given       []given  // what the user has given, the newest last
+	written     []given  // text files that were written
+	last        scheduled
+	schemas     map[string]json.RawMessage // parameters of the tools in the tools array
+	results     []result                   // calls made in this turn, with their results
 	rounds      int
 }
 
@@ -67,7 +70,10 @@ type result struct {
 var (
 	fileMark   = regexp.MustCompile(`(?m)^\[file: (.+)\]$`)
 	senderMark = regexp.MustCompile(`^\[[^\]\n]{1,64}\] `)
-	groupLine  = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
+	joinedMark = regexp.MustCompile(`\n\n\[[^\]\n:]{1,64}\] `)
+	// mentionMark is what is left of the mention of a bot in a message without words.
+	mentionMark = regexp.MustCompile(`(?m)^@\w+[ \t]*(?:\n|$)`)
+	groupLine   = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
 // tryAgain matches the messages of buttons that ask to repeat the previous request, or its interrupted call.
@@ -77,9 +83,9 @@ var tryAgain = regexp.MustCompile(`^Please (try|make only the interrupted call o
 const toolPicturesPrefix = "[made by tools: "
 
 func newTurn(req Request) *turn {
-	t := &turn{tools: map[string]bool{}}
+	t := &turn{tools: map[string]bool{}, schemas: map[string]json.RawMessage{}, written: writtenFiles(req.Messages)}
 	for _, tool := range req.Tools {
-		t.tools[tool.Name] = true
+		t.tools[tool.Name], t.schemas[tool.Name] = true, tool.Parameters
 	}
 	last, before := -1, -1
 	for i, m := range req.Messages {
@@ -91,6 +97,7 @@ func newTurn(req Request) *turn {
 				continue
 			}
 			last, before = i, last
+			t.given = append(t.given, gather(m.Content)...)
 			for _, mark := range fileMark.FindAllStringSubmatch(m.Content, -1) {
 				t.files = append(t.files, mark[1])
 			}
@@ -107,27 +114,25 @@ func newTurn(req Request) *turn {
 	if text = plainText(text); tryAgain.MatchString(text) && before >= 0 {
 		text = plainText(req.Messages[before].Content)
 	}
-	t.said, t.lower = text, strings.ToLower(text)
+	t.said, t.lower, t.whole = text, strings.ToLower(text), text
 	t.picture = newestPicture(req.Messages[:last+1])
-	t.notes = savedNotes(req.Messages)
+	// What the turn itself changes must not change what its wishes mean.
+	t.notes, t.last = savedNotes(req.Messages[:last+1]), lastScheduled(req.Messages[:last+1])
 	t.readResults(req.Messages[last+1:])
 	t.addBridgeTools(req.Messages)
 	return t
 }
 
-// quotedEnd ends the quotation in front of a message.
-const quotedEnd = " The message itself:]\n"
-
 // plainText returns a user's message without what it quotes, and without the marks of files, sender and
 // memory.
 func plainText(text string) string {
 	text, _, _ = strings.Cut(text, "\n[From memory]\n")
-	if _, own, quoted := strings.Cut(text, quotedEnd); quoted {
-		text = own
-	}
-	text = strings.TrimSpace(fileMark.ReplaceAllString(text, ""))
+	text = quoteBlock.ReplaceAllString(text, "")
+	text = strings.TrimSpace(spokenLine.ReplaceAllString(fileMark.ReplaceAllString(text, ""), ""))
 	if !strings.HasPrefix(text, "[Summary of") {
 		text = senderMark.ReplaceAllString(text, "")
+		// Messages in quick succession are one, each with its sender.
+		text = strings.TrimSpace(mentionMark.ReplaceAllString(joinedMark.ReplaceAllString(text, "\n\n"), ""))
 	}
 	return text
 }
@@ -204,6 +209,9 @@ func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' |
 
 // encodeArguments encodes the arguments of a call.
 func encodeArguments(args map[string]any) string {
+	if args == nil {
+		return "{}"
+	}
 	b, err := json.Marshal(args)
 	if err != nil {
 		return "{}"
@@ -235,7 +243,7 @@ func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 		return reply, true
 	}
 	for _, d := range t.results {
-		if d.call.Name == "load_tool_group" && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
+		if d.call.Name == loadTool && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
 			return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
 		}
 	}
@@ -243,12 +251,12 @@ func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 	switch {
 	case !listed:
 		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, which is not set up here.", groupName)}, true
-	case !t.tools["load_tool_group"]:
+	case !t.tools[loadTool]:
 		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, and I cannot load it here.", groupName)}, true
 	case t.rounds >= maxRounds:
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
 	}
-	return Reply{Calls: []ToolCall{{Name: "load_tool_group", Arguments: encodeArguments(map[string]any{"group_name": groupName})}}}, true
+	return Reply{Calls: []ToolCall{{Name: loadTool, Arguments: encodeArguments(map[string]any{"group_name": groupName})}}}, true
 }
 
 func firstLine(s string) string {
@@ -256,8 +264,15 @@ func firstLine(s string) string {
 	return line
 }
 
-func (t *turn) unknownText() string {
-	return "I do not understand that: " + setKey + " \"What can you do?\" lists what I know."
+// cannot begins the answer to what the rules cannot do.
+const cannot = "I cannot do that without a real model: "
+
+// setKey says why, and what helps.
+const setKey = "this demo answers by rules, not by an AI. Set OPENAI_API_KEY for a real model."
+
+// decline says that the rules cannot do what the message wants.
+func (t *turn) decline() Reply {
+	return Reply{Text: cannot + setKey + " \"What can you do?\" lists what I know."}
 }
 
 // abilities returns a sentence that lists what the user can ask for with the available tools.
@@ -267,16 +282,18 @@ func (t *turn) abilities() string {
 		can  bool
 		what string
 	}{
-		{t.hasGroup("pdf", "pdf_info"), "read a PDF"},
+		{t.hasGroup("pdf", "pdf_info"), "read a PDF and answer from it"},
 		{t.hasGroup("documents", "read_document"), "read Word, Excel and other documents"},
+		{true, "answer from a text or a table that you send"},
 		{t.hasGroup("images", "generate_image"), "draw (\"draw a cat\")"},
 		{t.hasGroup("scheduled_tasks", "schedule_task"), "remind you (\"remind me in 1 minute to stretch\")"},
 		{t.hasGroup("background", "start_background_task"), "work while we go on (\"in the background, what time is it in Tokyo?\")"},
 		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
 		{t.tools["js_eval"], "calculate (\"17*23\")"},
-		{true, "write a table or a little code"},
+		{t.hasGroup("documents", "write_document"), "make a workbook or a document (\"make a spreadsheet: item, cost; rent, 900\")"},
+		{t.tools["webfetch"], "sum up a web page"},
 		{t.tools["get_current_time"], "tell the time (\"what time is it in Tokyo?\")"},
-		{t.tools["read_file"] && t.tools["write_file"], "keep files"},
+		{t.tools["read_file"] && t.tools["write_file"], "keep lists and files (\"add milk to my shopping list\")"},
 		{t.tools["exec"], "run a command (\"run echo hello\")"},
 		{t.hasGroup("google_gmail", ""), "look at a sample Google account (\"check my email\")"},
 	} {

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	drawPattern   = regexp.MustCompile(`(?im)\b(?:draw|paint|sketch)\b(?:\s+(?:me|us))?\s+(.+)$|\b(?:picture|image) of\s+(.+)$`)
+	drawPattern   = regexp.MustCompile(`(?im)^(?:(?:please|can you|could you|oh|now|and|also)[,\s]+)*(?:draw|paint|sketch)\b(?:\s+(?:me|us))?\s+(.+)$|\b(?:make|draw|paint|create|generate|give me|i want|i need|want)\b.*?\b(?:picture|image) of\s+(.+)$`)
 	changePattern = regexp.MustCompile(`(?im)^\W*(?:please )?(?:make it|turn it|change (?:it|the (?:picture|photo|image))|edit (?:it|the (?:picture|photo|image)))\b[\s:,]*(.+)$`)
 	pictureName   = regexp.MustCompile(`(?i)[\p{L}\d_./-]+\.(?:png|jpe?g|webp)\b`)
 	madePicture   = regexp.MustCompile(`^Made and sent: (\S+)`)
@@ -21,7 +21,7 @@ func (t *turn) hasGroup(name, tool string) bool {
 
 // wantsDrawing reports whether the user wants a picture that can be made here.
 func (t *turn) wantsDrawing() bool {
-	return drawPattern.MatchString(t.said) && t.hasGroup("images", "generate_image")
+	return drawPattern.MatchString(t.said) && !barsPattern.MatchString(t.said) && t.hasGroup("images", "generate_image")
 }
 
 // drawPicture makes a picture, which is sent to the chat.

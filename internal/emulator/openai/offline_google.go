@@ -12,16 +12,27 @@ var (
 	deleteSpam = regexp.MustCompile(`(?i)\b(delete|remove|trash|throw away)\b.*\b(spam|junk)\b`)
 	aboutMail  = regexp.MustCompile(`(?i)\b(e-?mails?|mails?|inbox|gmail|letters)\b`)
 	aboutDays  = regexp.MustCompile(`(?i)\b(calendar|appointments?|meetings?|agenda)\b`)
-	aboutSheet = regexp.MustCompile(`(?i)\b(budget|spreadsheet|sheet)\b`)
+	aboutSheet = regexp.MustCompile(`(?i)\b(?:budget sheet|budget spreadsheet|sheet budget|my (?:budget|sheets?|spreadsheets?))\b`)
+	looks      = regexp.MustCompile(`(?i)\b(?:check|show|list|read|any|new|unread|what|what's|which|is there|are there|do i have|did i|have i|look)\b`)
+	sendMail   = regexp.MustCompile(`(?i)\b(?:send|write|draft|compose)\b.*\be?-?mail\b|^(?:please )?(?:e-?mail|mail)\s+\S+`)
+	mailTo     = regexp.MustCompile(`[\w.+-]+@[\w-]+\.[\w.-]*\w`)
+	mailBody   = regexp.MustCompile(`(?is)(?:\bsaying\b|\bthat says\b|\bwith the text\b|:)\s*["“]?(.+?)["”]?\s*$`)
+	mailFrom   = regexp.MustCompile(`(?i)\bfrom\s+([\p{L}\d.@_-]+)`)
+	addEvent   = regexp.MustCompile(`(?i)\b(?:put|add|create|schedule|book|make|enter|set up)\b.*\b(?:calendar|appointment|meeting|event)\b`)
+	inCalendar = regexp.MustCompile(`(?i)\b(?:in|into|on|to)\s+(?:my|the|our)\s+calendar\b`)
+	eventVerb  = regexp.MustCompile(`(?i)^(?:please )?(?:put|add|create|schedule|book|make|enter|set up)\s+(?:me\s+)?(?:an?\s+|the\s+)?`)
+	duration   = regexp.MustCompile(`(?i),?\s*\b(?:for\s+)?(half an hour|(?:` + numberWord + `)\s+(?:hours?|minutes?))\b`)
 )
 
 // googleRules returns the rules for requests about the user's Google account.
 func (t *turn) googleRules() []rule {
 	return []rule{
 		{deleteSpam.MatchString(t.said), t.trashSpam},
-		{aboutMail.MatchString(t.said), t.listEmails},
-		{aboutDays.MatchString(t.said), t.listEvents},
-		{aboutSheet.MatchString(t.said), t.readSheet},
+		{sendMail.MatchString(t.said) && t.hasGroup("google_gmail", "gmail_send"), t.sendEmail},
+		{aboutMail.MatchString(t.said) && looks.MatchString(t.said), t.listEmails},
+		{addEvent.MatchString(t.said) && t.hasGroup("google_calendar", "calendar_create_event"), t.createEvent},
+		{aboutDays.MatchString(t.said) && looks.MatchString(t.said), t.listEvents},
+		{aboutSheet.MatchString(t.said) && looks.MatchString(t.said), t.readSheet},
 	}
 }
 
@@ -29,8 +40,8 @@ func (t *turn) googleRules() []rule {
 func (t *turn) useGroupTool(group, tool string, args map[string]any, answer func(string) string) Reply {
 	if reply, wait := t.ensureTool(group, tool); wait {
 		for _, d := range t.results {
-			if d.call.Name == "load_tool_group" && strings.HasPrefix(d.text, "Loaded ") {
-				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but I do not know how to use it: "+setKey, group)}
+			if d.call.Name == loadTool && strings.HasPrefix(d.text, "Loaded ") {
+				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but not with what that needs. "+cannot+setKey, group)}
 			}
 		}
 		return reply
@@ -56,17 +67,77 @@ func parseEmails(text string) ([]email, bool) {
 // maxShown bounds a list in an answer.
 const maxShown = 8
 
+// sendEmail sends an email whose address and words the message gives.
+func (t *turn) sendEmail() Reply {
+	to, body := mailTo.FindString(t.said), mailBody.FindStringSubmatch(t.said)
+	if to == "" || body == nil {
+		return Reply{Text: "I sent no email. Without a real model I need the address and the words: send an email to anna@example.org saying “See you at nine”."}
+	}
+	subject := shorten(firstLine(body[1]), 60)
+	return t.useGroupTool("google_gmail", "gmail_send", map[string]any{"to": to, "subject": subject, "body": body[1]}, func(text string) string {
+		if refusal := rewordForUser(text); refusal != strings.TrimSpace(text) || !strings.Contains(text, `"id"`) {
+			return refusal
+		}
+		return "The email to " + to + " is sent."
+	})
+}
+
+// createEvent adds an event to the calendar, of an hour unless the message says how long.
+func (t *turn) createEvent() Reply {
+	return t.withClock(func(now time.Time) Reply {
+		long, length := time.Hour, duration.FindStringSubmatch(t.said)
+		said := duration.ReplaceAllString(t.said, "")
+		if length != nil {
+			long = 30 * time.Minute
+			if parts := strings.Fields(length[1]); len(parts) == 2 {
+				long = time.Duration(readNumber(parts[0])) * map[byte]time.Duration{'h': time.Hour, 'm': time.Minute}[parts[1][0]|0x20]
+			}
+		}
+		args, when, ok := parseSchedule(said, now)
+		if !ok || args["date"] == nil {
+			return Reply{Text: "When is it? I understand “tomorrow at 9:00” and “on Friday at 2 pm”."}
+		}
+		day, err := time.ParseInLocation(time.DateOnly, fmt.Sprint(args["date"]), now.Location())
+		if err != nil {
+			return t.decline()
+		}
+		start := day.Add(time.Duration(args["hour"].(int))*time.Hour + time.Duration(args["minute"].(int))*time.Minute)
+		what := strings.Trim(strings.Join(strings.Fields(eventVerb.ReplaceAllString(reminderText(inCalendar.ReplaceAllString(said, "")), "")), " "), " ,.")
+		for _, small := range []string{" for", " on", " at"} {
+			what = strings.TrimSuffix(what, small)
+		}
+		return t.useGroupTool("google_calendar", "calendar_create_event", map[string]any{
+			"calendar_id": "primary", "summary": what, "start": start.Format(time.RFC3339), "end": start.Add(long).Format(time.RFC3339),
+		}, func(text string) string {
+			if !strings.Contains(text, `"id"`) {
+				return rewordForUser(text)
+			}
+			return fmt.Sprintf("In your calendar: **%s**, %s, for %v minutes.", what, when, long.Minutes())
+		})
+	})
+}
+
 func (t *turn) listEmails() Reply {
-	return t.useGroupTool("google_gmail", "gmail_search", map[string]any{"query": "in:inbox"}, func(text string) string {
+	query, unread, from := "in:inbox", "", ""
+	if t.hasWord("unread", "new") {
+		query, unread = query+" is:unread", "unread "
+	}
+	if m := mailFrom.FindStringSubmatch(t.said); m != nil {
+		query, from = query+" from:"+strings.ToLower(m[1]), " from "+m[1]
+	}
+	return t.useGroupTool("google_gmail", "gmail_search", map[string]any{"query": query}, func(text string) string {
 		all, ok := parseEmails(text)
 		if !ok {
 			return rewordForUser(text)
 		}
 		if len(all) == 0 {
-			return "Your inbox is empty."
+			if query == "in:inbox" {
+				return "Your inbox is empty."
+			}
+			return "There is no " + unread + "email" + from + " in your inbox."
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "There are %d emails in your inbox:\n", len(all))
+		fmt.Fprintf(&b, "There are %d %semails%s in your inbox:\n", len(all), unread, from)
 		for i, l := range all {
 			if i == maxShown {
 				fmt.Fprintf(&b, "\n- … and %d more", len(all)-maxShown)
@@ -75,7 +146,7 @@ func (t *turn) listEmails() Reply {
 			from, _, _ := strings.Cut(l.From, " <")
 			fmt.Fprintf(&b, "\n- **%s**, from %s", l.Subject, from)
 		}
-		return b.String() + "\n\nI can delete the spam ones, if you like."
+		return b.String()
 	})
 }
 

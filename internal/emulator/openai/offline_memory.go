@@ -1,19 +1,25 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 var (
 	recallPattern = regexp.MustCompile(`(?i)^(?:and\s+)?(?:what|what's|who|who's|whose|where|when|which|how (?:old|tall|many)|do you (?:remember|know))\b.*\b(?:my|i|me|mine)\b.*\?*$`)
-	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat do you know about me\b`)
+	advice        = regexp.MustCompile(`(?i)\b(?:should|shall|could|would|can|might|to do|need|have to|must)\b`)
+	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat (?:did|have) i (?:tell|told) you\W*$`)
 	noteLine      = regexp.MustCompile(`(?m)^- (.+)$`)
 	savedDay      = regexp.MustCompile(` \(saved \d{1,2} [A-Z][a-z]{2} \d{4}\)$`)
-	forgetPattern = regexp.MustCompile(`(?i)^(?:please )?forget(?: about| that)? (.{2,500}?)[.!]*$`)
+	forgetPattern = regexp.MustCompile(`(?i)^(?:please )?forget(?: what i (?:told|said)(?: to)?(?: you)?)?(?: about| that)? (.{2,500}?)[.!]*$`)
+	nowInstead    = regexp.MustCompile(`(?i)^(.+?)[,;:.]\s+(?:because |as )?(?:s?he|it|they|that)(?:'s| is|'re| are)\s+(.+)$`)
+	saveContact   = regexp.MustCompile(`(?i)\b(?:save|keep|store|note|remember)\b.*\b(?:number|contact|phone|address)\b(?:.*?\b(?:it's|it is|this is|that's|that is|of|he's|she's)\s+(.+?))?[.!]*$`)
 	forgotten     = regexp.MustCompile(`^Forgotten: '(.+?)'\. `)
+	replaced      = regexp.MustCompile(`^Updated\. It took the place of '(.+?)'\.`)
 	ofUser        = regexp.MustCompile(`(?i)\b(my|mine|i am|i'm|i|me)\b`)
 )
 
@@ -37,7 +43,17 @@ func savedNotes(messages []Message) []string {
 			if text := plainText(m.Content); asksToRemember(text) {
 				notes = append(notes, strings.TrimSpace(remember.FindStringSubmatch(text)[1]))
 			}
+		case "assistant":
+			for _, c := range m.ToolCalls {
+				var args struct{ Content string }
+				if (c.Name == "save_memory" || c.Name == "update_memory") && json.Unmarshal([]byte(c.Arguments), &args) == nil {
+					notes = append(notes, args.Content)
+				}
+			}
 		case "tool":
+			if old := replaced.FindStringSubmatch(m.Content); old != nil {
+				notes = slices.DeleteFunc(notes, func(note string) bool { return note == old[1] })
+			}
 			if gone := forgotten.FindStringSubmatch(m.Content); gone != nil {
 				notes = slices.DeleteFunc(notes, func(note string) bool { return note == gone[1] })
 			}
@@ -52,7 +68,7 @@ func asksToRemember(said string) bool {
 
 // isRecall reports whether the message asks for a fact that users told about themselves.
 func (t *turn) isRecall() bool {
-	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && len(contentWords(t.said)) > 0
+	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && !advice.MatchString(t.said) && len(contentWords(t.said)) > 0
 }
 
 // recall answers from the saved notes.
@@ -79,36 +95,55 @@ func (t *turn) recall() Reply {
 	})
 }
 
-// closestNote returns the note that shares the most words with a question; the newest of several.
+// closestNote returns the note that shares the most words with a question, and more than half of them; the newest
+// of several.
 func closestNote(question string, notes []string) string {
-	best, most := "", 0
+	words := contentWords(question)
+	best, most := "", len(words)/2+1
 	for _, note := range notes {
-		shared := 0
-		for _, word := range contentWords(note) {
-			if slices.Contains(contentWords(question), word) {
-				shared++
-			}
-		}
-		if shared >= max(1, most) {
+		if shared := countShared(words, contentWords(note)); shared >= most {
 			best, most = note, shared
 		}
 	}
 	return best
 }
 
-// fillers are words without meaning for a search.
-const fillers = " a an the is are was were be am do does did you your my mine me i it its of to in on at for and or what who where when which how that this remember know called name old many tall have has whats whos "
+// countShared returns how many of the words are among others.
+func countShared(words, others []string) (n int) {
+	for _, word := range words {
+		if slices.ContainsFunc(others, func(other string) bool { return alike(word, other) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// alike reports whether two words differ in their endings at most.
+func alike(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == b || strings.HasPrefix(b, a) && (len(a) >= 5 || wordEnding.MatchString(b[len(a):])) || len(a) >= 6 && strings.HasPrefix(b, a[:len(a)-1])
+}
+
+// wordEnding matches the endings of a verb and its noun: pay, payment.
+var wordEnding = regexp.MustCompile(`^(?:s|es|ed|ing|ment|ments|able|er)$`)
+
+// fillers are words without meaning for a search, in addition to common words.
+const fillers = " am did you your my mine me us remember know called name old tall whats whos much again please tell give say says said mean document paper pdf file page pages text table something anything copy sentence word words here there need "
 
 // contentWords returns the meaningful words of a text.
 func contentWords(text string) []string {
 	var words []string
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r <= 127 }) {
-		if !strings.Contains(fillers, " "+w+" ") && len(w) > 1 {
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), isNoWord) {
+		if !strings.Contains(fillers, " "+w+" ") && !strings.Contains(commonWords, " "+w+" ") && len(w) > 1 {
 			words = append(words, strings.TrimSuffix(w, "s"))
 		}
 	}
 	return words
 }
+
+func isNoWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // toSecondPerson turns a note in the user's words into a sentence that addresses the user.
 func toSecondPerson(note string) string {
@@ -142,12 +177,24 @@ func (t *turn) note(fact string) Reply {
 	})
 }
 
-// forget forgets the saved note that is closest to what the user names.
+// forget forgets the saved note that is closest to what the user names, or puts into its place what is true now.
 func (t *turn) forget() Reply {
-	what := forgetPattern.FindStringSubmatch(strings.TrimSpace(t.said))[1]
+	what, instead := forgetPattern.FindStringSubmatch(strings.TrimSpace(t.said))[1], ""
+	if m := nowInstead.FindStringSubmatch(what); m != nil {
+		what, instead = m[1], strings.TrimSuffix(strings.TrimRight(m[2], " ."), " now")
+		instead = what + " is " + instead
+	}
 	note := closestNote(what, t.notes)
-	if note == "" && len(t.results) == 0 {
+	if note == "" {
 		return Reply{Text: "I remember nothing about that. /memory shows what I remember."}
+	}
+	if instead != "" {
+		return t.useGroupTool("memory", "update_memory", map[string]any{"memory": note, "content": instead}, func(text string) string {
+			if strings.HasPrefix(text, "Updated") {
+				return "Changed: " + toSecondPerson(instead)
+			}
+			return "I could not change that: " + rewordForUser(firstLine(text))
+		})
 	}
 	return t.useGroupTool("memory", "forget_memory", map[string]any{"memory": note}, func(text string) string {
 		if gone := forgotten.FindStringSubmatch(text); gone != nil {
@@ -155,4 +202,38 @@ func (t *turn) forget() Reply {
 		}
 		return "I could not forget that: " + rewordForUser(firstLine(text))
 	})
+}
+
+// lastContact returns the contact that was sent last.
+func lastContact(given []given, said string) string {
+	for _, text := range append([]string{said}, textsOf(given)...) {
+		if m := contactLine.FindStringSubmatch(text); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// textsOf returns the texts of what was given, the newest first.
+func textsOf(list []given) []string {
+	var texts []string
+	for _, g := range slices.Backward(list) {
+		texts = append(texts, g.text)
+	}
+	return texts
+}
+
+// contactName returns the name of the contact that was sent last.
+func contactName(given []given, said string) string {
+	name, _, _ := strings.Cut(lastContact(given, said), ",")
+	return name
+}
+
+// keepContact remembers the contact that was sent last.
+func (t *turn) keepContact() Reply {
+	who := lastContact(t.given, t.whole)
+	if m := saveContact.FindStringSubmatch(strings.TrimSpace(t.said)); m[1] != "" {
+		who = m[1] + " is " + who
+	}
+	return t.note(who)
 }

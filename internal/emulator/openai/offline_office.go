@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -9,10 +10,13 @@ import (
 )
 
 var (
-	officeName = regexp.MustCompile(`(?i)[\w./-]+\.(?:docx|xlsx|pptx|odt|ods|odp|epub|rtf|csv)\b`)
-	asWorkbook = regexp.MustCompile(`(?i)\b(workbook|excel|xlsx)\b`)
-	asWord     = regexp.MustCompile(`(?i)\b(word|docx)\b`)
-	formatLine = regexp.MustCompile(`(?s)^File: [^\n]*\nFormat: ([^\n]*)\n\n(.*)$`)
+	officeName   = regexp.MustCompile(`(?i)[\w./-]+\.(?:docx|xlsx|pptx|odt|ods|odp|epub|rtf|csv)\b`)
+	asWorkbook   = regexp.MustCompile(`(?i)\b(workbook|excel|xlsx|spreadsheet)\b`)
+	sheetWanted  = regexp.MustCompile(`(?i)\b(?:make|create|write|give|turn|build|put|save)\b.*\b(?:workbook|excel|xlsx|spreadsheet)\b`)
+	tablePattern = regexp.MustCompile(`(?i)\btable\b`)
+	rowsPattern  = regexp.MustCompile(`(?is)\b(?:table|workbook|excel|spreadsheet|document)[^:]*:\s*(.+)$`)
+	asWord       = regexp.MustCompile(`(?i)\b(word|docx)\b`)
+	formatLine   = regexp.MustCompile(`(?s)^File: [^\n]*\nFormat: ([^\n]*)\n\n(.*)$`)
 )
 
 // officeFile returns the office file that a message is about: the named file, the newest file sent
@@ -36,9 +40,8 @@ func (t *turn) officeFile() string {
 	return ""
 }
 
-// readOffice shows the beginning of a document, or the passages that contain the sought words.
-func (t *turn) readOffice() Reply {
-	doc := t.officeFile()
+// readOffice answers from a document, or shows its beginning, or the passages that contain the sought words.
+func (t *turn) readOffice(doc string) Reply {
 	name := "**" + path.Base(doc) + "**"
 	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
 		return t.useGroupTool("documents", "search_document", map[string]any{"path": doc, "query": m[1]}, func(text string) string {
@@ -51,29 +54,61 @@ func (t *turn) readOffice() Reply {
 		if m == nil {
 			return fmt.Sprintf("I could not look into %s: %s", name, firstLine(text))
 		}
+		if answer, ok := t.answerFrom(path.Base(doc), m[2]); ok && !wantsSummary.MatchString(t.said) && !aboutIt.MatchString(t.said) && officeName.FindString(t.said) == "" {
+			return answer
+		}
+		if question.MatchString(t.said) && !aboutIt.MatchString(t.said) && len(contentWords(t.said)) > 0 && officeName.FindString(t.said) == "" {
+			return cannotFrom(path.Base(doc))
+		}
 		return fmt.Sprintf("%s (%s) begins:\n\n%s", name, m[1], shorten(m[2], 1200))
 	})
 }
 
-// wantsTableFile reports whether the user wants a table as a file.
+// wantsTableFile reports whether the user wants a table or a list as a file.
 func (t *turn) wantsTableFile() bool {
-	return tablePattern.MatchString(t.said) && officeName.FindString(t.said) == "" && (asWorkbook.MatchString(t.said) || asWord.MatchString(t.said))
+	return (tablePattern.MatchString(t.said) || sheetWanted.MatchString(t.said)) && officeName.FindString(t.said) == "" &&
+		(asWorkbook.MatchString(t.said) || asWord.MatchString(t.said))
 }
 
 // writeTableFile writes a table to a file, which is sent to the chat.
 func (t *turn) writeTableFile() Reply {
-	table := t.writeTable()
-	if !strings.HasPrefix(table.Text, "|") {
-		return table
+	text := t.tableText()
+	if text == "" {
+		return Reply{Text: rowsText}
 	}
 	file := "table.docx"
 	if asWorkbook.MatchString(t.said) {
 		file = "table.xlsx"
 	}
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + table.Text}, func(text string) string {
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, func(text string) string {
 		if !strings.HasPrefix(text, "Saved") {
 			return "I could not write it: " + firstLine(text)
 		}
 		return fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)
 	})
+}
+
+// rowsText asks for the rows of a table.
+const rowsText = "Give me the rows, as in \"table: name, age; Ann, 30; Bob, 31\", or paste a table first. " + cannot + setKey
+
+// tableText returns the table that a message gives: after a colon, or pasted before; "" without one.
+func (t *turn) tableText() string {
+	if m := rowsPattern.FindStringSubmatch(t.said); m != nil && strings.Contains(m[1], ",") {
+		return markdownTable(m[1])
+	}
+	for _, text := range append([]string{t.said}, textsOf(t.given)...) {
+		var rows []string
+		for _, row := range parseTable(text) {
+			rows = append(rows, strings.Join(row, ", "))
+		}
+		if len(rows) > 0 {
+			return markdownTable(strings.Join(rows, "\n"))
+		}
+	}
+	return ""
+}
+
+// writeTable answers with the table of the message's data.
+func (t *turn) writeTable() Reply {
+	return Reply{Text: cmp.Or(t.tableText(), rowsText)}
 }

@@ -13,7 +13,7 @@ var (
 	pageWanted        = regexp.MustCompile(`(?i)\bpage\s+(\d{1,5})\b`)
 	pageCountAsked    = regexp.MustCompile(`(?i)\b(how many|number of|count( the)?)\s+pages\b|\bpage count\b|\bhow long is (it|the)\b`)
 	searchPattern     = regexp.MustCompile(`(?i)\b(?:find|search for|look for|(?:does|do) (?:it|the document|the pdf) (?:mention|say anything about)|where does it (?:mention|say)|what does it say about)\s+["'“]?(.+?)["'”]?(?:\s+in\s+(?:it|there|the\s+\w+|this\s+\w+|that\s+\w+))?\s*[?.!]*$`)
-	propertiesPattern = regexp.MustCompile(`(?i)\b(title|author|who wrote|properties|when was it (made|written|created))\b`)
+	propertiesPattern = regexp.MustCompile(`(?i)\b(title|author|who wrote (it|this|that)|properties|when was it (made|written|created))\b`)
 	aboutIt           = regexp.MustCompile(`(?i)\b(pdf|document|paper|summari[sz]e|summary|tl;?dr|sum it up|read it|what (is|'s) (it|this) about|what does it say|first sentences)\b`)
 	pageHeading       = regexp.MustCompile(`(?m)^--- Page (\d+) ---$`)
 	pageCount         = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
@@ -27,7 +27,7 @@ func (t *turn) aboutPDF() bool {
 	}
 	asks := aboutIt.MatchString(t.said) || pageWanted.MatchString(t.said) || pageCountAsked.MatchString(t.said) ||
 		searchPattern.MatchString(t.said) || propertiesPattern.MatchString(t.said)
-	return asks && (newestPDF(t.files) != "" || t.hasWord("document"))
+	return asks && (newestPDF(t.files) != "" || t.hasWord("document")) && !address.MatchString(t.said)
 }
 
 // pdfPath returns the path of the PDF that the message is about: the named one, or the newest.
@@ -115,8 +115,13 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
 		return pages.listMatches(name, m[1])
 	}
-	return fmt.Sprintf("%s\n\n**In short** (sentences picked by counting words, not understood):\n%s",
-		describePDF(name, count[1], info, ""), strings.Join(bullets(summarize(pages.allText(), 3)), "\n"))
+	if t.asksForSummary() {
+		return describePDF(name, count[1], info, "") + "\n\n" + t.inShort(pages.allText())
+	}
+	if answer, ok := t.answerFrom(path.Base(doc), text); ok {
+		return answer
+	}
+	return cannotFrom(path.Base(doc))
 }
 
 // describePDF formats the result of pdf_info: the number of pages, and also title, author and date

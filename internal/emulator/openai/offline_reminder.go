@@ -1,27 +1,56 @@
 package openai
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-var (
-	reminderPattern = regexp.MustCompile(`(?is)\bremind(?:er)?\b`)
-	inTime          = regexp.MustCompile(`(?i)\bin\s+(a|an|one|two|three|four|five|six|seven|ten|\d{1,4})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)\b`)
-	atTime          = regexp.MustCompile(`(?i)\b(?:at\s+)?(\d{1,2})(?::(\d{2}))\s*(am|pm)?\b|\bat\s+(\d{1,2})\s*(am|pm)?\b`)
-	everyDay        = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b|\b(daily)\b`)
-	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b`)
-	reminderRun     = regexp.MustCompile(`(?is)^Remind the user: (.+)$`)
-	reminderPrefix  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:can you\s+|could you\s+)?(?:set (?:me )?a reminder|remind me|reminder)\b`)
-	connectives     = regexp.MustCompile(`(?i)^[\s,.:]*(?:to|that|about|for|:)\s+`)
-	my              = regexp.MustCompile(`(?i)\bmy\b`)
+const (
+	numberWord  = `a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,4}`
+	weekdayWord = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
+	monthWord   = `january|february|march|april|may|june|july|august|september|october|november|december`
 )
 
-// numberWords are words for small numbers before a unit of time.
-var numberWords = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10}
+var (
+	reminderPattern = regexp.MustCompile(`(?is)\bremind (?:me|us)\b|\berinner\w* mich\b|\brecuérdame\b|\brappelle[- ]moi\b|\b(?:set|make|create|add|need|want|give me)\s+(?:me\s+)?(?:a|another)\s+reminder\b|^(?:a\s+)?reminder\b|\b(?:tell|ping|nudge) me to\b|\bwake me\b`)
+	cancelPattern   = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear)\b.*\b(?:reminders?|reminding|schedules?|scheduled)\b|\b(?:don't|do not|stop) remind`)
+	keepPattern     = regexp.MustCompile(`(?i)\b(?:keep|except|but not|apart from|other than)\b(.+)$`)
+	correction      = regexp.MustCompile(`(?is)^(?:(?:no|oh|sorry|wait|oops|actually)[\s,.!]*)*(?:i meant?|make (?:it|that)|i wanted|it should be)\s+(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
+	sameAgain       = regexp.MustCompile(`(?i)\b(?:do|repeat|make|set|schedule|have) (?:the same(?: thing)?|that|it|this)(?: again)?\s+((?:every|each|tomorrow|on|at|in)\b.+?)[?.!]*$`)
+	listTasks       = regexp.MustCompile(`(?i)\b(?:which|what|list|show|any|do i have|have i)\b.*\b(?:reminders?|schedules?|scheduled)\b|^my (?:reminders|schedules?)\b|^(?:check|read) my (?:schedule|reminders)\b`)
+	inTime          = regexp.MustCompile(`(?i)\b(?:in|en|dans)\s+(half an hour|` + numberWord + `)\s*(s|secs?|se[ck]\w*|m|mins?|minut\w*|h|hours?|horas?|heures?|stunden?|d|days?|d[ií]as?|jours?|tagen?|weeks?)?\b(\s+and a half\b)?`)
+	atTime          = regexp.MustCompile(`(?i)\b(?:at\s+)?(?:(half past|quarter past|quarter to)\s+(` + numberWord + `)|(\d{1,2})[:.](\d{2})|(\d{1,2})(?:\s*o'clock)?)\s*(am|pm|a\.m\.|p\.m\.)?(?:\W|$)|\b(?:at\s+)?(noon|midday|midnight)\b`)
+	everyDay        = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|weekday|` + weekdayWord + `)\b|\b(daily)\b|\bon (weekdays)\b`)
+	everySome       = regexp.MustCompile(`(?i)\bevery\s+(?:(` + numberWord + `)\s+)?(minutes?|hours?)\b`)
+	everyOther      = regexp.MustCompile(`(?i)\b(?:every|each)\b`)
+	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)`)
+	onDay           = regexp.MustCompile(`(?i)\b(?:(?:on|by)\s+)?(?:this\s+|next\s+)?(` + weekdayWord + `)\b`)
+	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b`)
+	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b(?:\s+(morning|evening))?`)
+	today           = regexp.MustCompile(`(?i)\b(today|tonight|this evening|this afternoon)\b`)
+	reminderRun     = regexp.MustCompile(`(?is)^Remind the user: (.+)$`)
+	reminderPrefix  = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you|oh|and|also)[\s,]+)*(?:(?:set|make|create|add|i need|i want|give me) (?:me )?(?:a|another) reminder|(?:remind|tell|ping|nudge|wake) (?:me|us)|erinner\w* mich(?: bitte)?(?: daran)?|recuérdame|rappelle[- ]moi|(?:a )?reminder)\b`)
+	connectives     = regexp.MustCompile(`(?i)^[\s,.:]*(?:(?:to|that|about|for|of|up|daran|an|de|:)\s*,?\s+)+`)
+	my              = regexp.MustCompile(`(?i)\bmy\b`)
+	himOrHer        = regexp.MustCompile(`(?i)\b(?:him|her|them)\b`)
+	scheduledID     = regexp.MustCompile(`(?:Scheduled|Updated) '(.*)' \(id ([a-z0-9]+)\)`)
+	taskEntry       = regexp.MustCompile(`(?m)^\d+\. (.*)\n\s+id: (\S+)\n\s+schedule: (.*)\n\s+enabled: (\S+)(?:\n\s+last run: .*\n\s+next run: (.*))?`)
+)
+
+// numberWords are words for small numbers.
+var numberWords = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
+
+const whenText = "When? I understand “in 10 minutes”, “at 15:30”, “tomorrow at 9:00”, “on 14 March”, “on Friday at half past 8” and “every Monday at 9:00”."
+
+// asksForReminder reports whether a text asks for a reminder, and not about reminders.
+func asksForReminder(said string) bool {
+	return reminderPattern.MatchString(said) && !cancelPattern.MatchString(said)
+}
 
 // scheduleReminder schedules a reminder.
 func (t *turn) scheduleReminder() Reply {
@@ -29,19 +58,33 @@ func (t *turn) scheduleReminder() Reply {
 	if what == "" {
 		return Reply{Text: "What shall I remind you of, and when? For example: remind me in 10 minutes to stretch."}
 	}
+	if name := contactName(t.given, t.whole); name != "" {
+		what = himOrHer.ReplaceAllString(what, name)
+	}
+	return t.withClock(func(now time.Time) Reply {
+		args, when, ok := parseSchedule(t.said, now)
+		if !ok {
+			return Reply{Text: whenText}
+		}
+		args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
+		return t.schedule(args, when, what)
+	})
+}
+
+// withClock answers with the present time, which it asks for first.
+func (t *turn) withClock(answer func(time.Time) Reply) Reply {
 	clock, known := t.toolResult("get_current_time")
 	if !known {
 		return t.useTool("get_current_time", map[string]any{"format": "iso8601"}, nil)
 	}
 	now, err := time.Parse(time.RFC3339, firstLine(clock))
 	if err != nil {
-		return Reply{Text: "I could not read the clock, so I set no reminder."}
+		return Reply{Text: "I could not read the clock, so I did nothing."}
 	}
-	args, when, ok := parseSchedule(t.said, now)
-	if !ok {
-		return Reply{Text: "When? I understand “in 10 minutes”, “at 15:30”, “tomorrow at 9:00” and “every Monday at 9:00”."}
-	}
-	args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
+	return answer(now)
+}
+
+func (t *turn) schedule(args map[string]any, when, what string) Reply {
 	return t.useGroupTool("scheduled_tasks", "schedule_task", args, func(text string) string {
 		if !strings.HasPrefix(text, "Scheduled ") {
 			return "I could not set the reminder: " + rewordForUser(text)
@@ -50,19 +93,166 @@ func (t *turn) scheduleReminder() Reply {
 	})
 }
 
+// scheduled is a task that this conversation has scheduled last.
+type scheduled struct {
+	id   string
+	args map[string]any
+}
+
+// lastScheduled returns the task that the conversation scheduled last.
+func lastScheduled(messages []Message) (last scheduled) {
+	calls := map[string]ToolCall{}
+	for _, m := range messages {
+		for _, c := range m.ToolCalls {
+			if inner, ok := unwrapCall(c); ok {
+				c = inner
+			}
+			calls[m.Role+c.ID], calls[c.ID] = c, c
+		}
+		if found := scheduledID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
+			var args map[string]any
+			if json.Unmarshal([]byte(calls[m.ToolCallID].Arguments), &args) == nil && args["prompt"] != nil {
+				last = scheduled{found[2], args}
+			}
+		}
+	}
+	return last
+}
+
+// reschedule moves the last reminder to another time, or schedules it once more.
+func (t *turn) reschedule(said string, again bool) Reply {
+	return t.withClock(func(now time.Time) Reply {
+		if _, _, timed := parseClockTime(said); !timed && t.last.args["hour"] != nil && !inTime.MatchString(said) {
+			said += fmt.Sprintf(" at %v:%02v", t.last.args["hour"], t.last.args["minute"])
+		}
+		args, when, ok := parseSchedule(said, now)
+		if !ok {
+			return Reply{Text: whenText}
+		}
+		what := strings.TrimPrefix(fmt.Sprint(t.last.args["prompt"]), "Remind the user: ")
+		if again {
+			args["name"], args["prompt"] = t.last.args["name"], t.last.args["prompt"]
+			return t.schedule(args, when, what)
+		}
+		args["task_id"] = t.last.id
+		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, func(text string) string {
+			if !strings.HasPrefix(text, "Updated ") {
+				return "I could not change the reminder: " + rewordForUser(text)
+			}
+			return fmt.Sprintf("⏰ Changed. I will remind you %s: %s.", when, strings.TrimRight(what, "."))
+		})
+	})
+}
+
+// task is an entry of list_scheduled_tasks.
+type scheduledTask struct{ name, id, plan, next string }
+
+func parseTasks(text string) []scheduledTask {
+	var list []scheduledTask
+	for _, m := range taskEntry.FindAllStringSubmatch(text, -1) {
+		if m[4] == "yes" {
+			list = append(list, scheduledTask{m[1], m[2], m[3], m[5]})
+		}
+	}
+	return list
+}
+
+func (t *turn) listReminders() Reply {
+	return t.useGroupTool("scheduled_tasks", "list_scheduled_tasks", nil, func(text string) string {
+		list := parseTasks(text)
+		if len(list) == 0 {
+			return rewordForUser(text)
+		}
+		return "Your reminders and schedules:\n" + strings.Join(taskLines(list), "\n")
+	})
+}
+
+func taskLines(list []scheduledTask) []string {
+	var lines []string
+	for _, task := range list {
+		lines = append(lines, fmt.Sprintf("- **%s**, %s", task.name, task.plan))
+	}
+	return lines
+}
+
+// cancelReminders deletes the reminders that a message names, or all but those that it wants to keep.
+func (t *turn) cancelReminders() Reply {
+	said, keep := t.said, ""
+	if m := keepPattern.FindStringSubmatchIndex(said); m != nil {
+		said, keep = said[:m[0]], said[m[2]:m[3]]
+	}
+	listed, known := t.toolResult("list_scheduled_tasks")
+	if !known {
+		return t.useGroupTool("scheduled_tasks", "list_scheduled_tasks", nil, nil)
+	}
+	list := parseTasks(listed)
+	if len(list) == 0 {
+		return Reply{Text: "There is nothing to cancel."}
+	}
+	shares := func(words string) func(scheduledTask) bool {
+		return func(task scheduledTask) bool {
+			return countShared(contentWords(words), contentWords(task.name)) > 0
+		}
+	}
+	all := regexp.MustCompile(`(?i)\b(?:all|every|everything)\b`).MatchString(said)
+	chosen := list
+	switch {
+	case all && keep != "":
+		if chosen = slices.DeleteFunc(slices.Clone(list), shares(keep)); len(chosen) == len(list) {
+			return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
+		}
+	case !all:
+		named := shares(strings.Join(contentWords(cancelWords.ReplaceAllString(said, " ")), " "))
+		if chosen = slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return !named(task) }); len(chosen) != 1 && len(list) == 1 && len(contentWords(cancelWords.ReplaceAllString(said, " "))) == 0 {
+			chosen = list
+		}
+		if len(chosen) != 1 {
+			return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
+		}
+	}
+	var calls []ToolCall
+	var gone []string
+	for _, task := range chosen {
+		calls = append(calls, ToolCall{Name: "delete_scheduled_task", Arguments: encodeArguments(map[string]any{"task_id": task.id})})
+	}
+	for _, r := range t.results {
+		if r.call.Name == "delete_scheduled_task" {
+			gone = append(gone, "- "+strings.TrimSuffix(rewordForUser(r.text), " It will not run again."))
+		}
+	}
+	switch {
+	case len(gone) >= len(calls):
+		kept := ""
+		if len(chosen) < len(list) && all {
+			kept = "\n\nI kept:\n" + strings.Join(taskLines(slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return slices.Contains(chosen, task) })), "\n")
+		}
+		return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n") + kept}
+	case !t.tools["delete_scheduled_task"]:
+		return t.decline()
+	}
+	return Reply{Calls: calls}
+}
+
+var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)
+
 // reminderText returns the subject of the reminder, without the time.
 func reminderText(said string) string {
 	text := said
-	for _, cutOut := range []*regexp.Regexp{inTime, everyDay, tomorrow, atTime} {
+	for _, cutOut := range []*regexp.Regexp{everySome, inTime, everyDay, tomorrow, today, onDate, onDay} {
 		text = cutOut.ReplaceAllString(text, "")
 	}
-	text = reminderPrefix.ReplaceAllString(strings.TrimSpace(text), "")
+	if at := findClock(text); at != nil {
+		text = text[:at[0]] + " " + text[at[1]:]
+	}
+	text = strings.Trim(strings.Join(strings.Fields(text), " "), " ,.!?")
+	text = reminderPrefix.ReplaceAllString(text, "")
 	text = connectives.ReplaceAllString(" "+strings.TrimSpace(text), "")
 	text = strings.Trim(strings.Join(strings.Fields(text), " "), " ,.!?")
 	return my.ReplaceAllString(text, "your")
 }
 
-// parseSchedule parses the time of a reminder, as arguments of schedule_task and in words.
+// parseSchedule parses the time of a reminder, as arguments of schedule_task and in words. It is not ok if
+// there is no time, or one that it does not understand.
 func parseSchedule(said string, now time.Time) (args map[string]any, when string, ok bool) {
 	once := func(at time.Time) (map[string]any, string, bool) {
 		day := "on " + at.Format("Monday 2 January")
@@ -73,62 +263,161 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 			day = "tomorrow"
 		}
 		return map[string]any{"schedule_type": "one_time", "date": at.Format(time.DateOnly), "hour": at.Hour(), "minute": at.Minute()},
-			day + " at " + at.Format("15:04"), true
+			day + " at " + at.Format("15:04"), at.After(now)
 	}
-	if m := inTime.FindStringSubmatch(said); m != nil {
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			n = numberWords[strings.ToLower(m[1])]
+	if isAmbiguous(said) {
+		return nil, "", false
+	}
+	if m := inTime.FindStringSubmatch(said); m != nil && (m[2] != "" || strings.EqualFold(m[1], "half an hour")) {
+		after := 30 * time.Minute
+		if unit := unitOf(m[2]); m[2] != "" {
+			after = time.Duration(readNumber(m[1])) * unit
+			if m[3] != "" {
+				after += unit / 2
+			}
 		}
-		unit := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[strings.ToLower(m[2])[0]]
 		// Tasks run at full minutes, so round up to the next one.
-		return once(now.Add(time.Duration(n)*unit + time.Minute - time.Nanosecond).Truncate(time.Minute))
+		return once(now.Add(after + time.Minute - time.Nanosecond).Truncate(time.Minute))
+	}
+	if m := everySome.FindStringSubmatch(said); m != nil {
+		minutes := max(1, readNumber(m[1]))
+		if m[2][0] == 'h' || m[2][0] == 'H' {
+			minutes *= 60
+		}
+		return map[string]any{"schedule_type": "interval", "every_minutes": minutes}, fmt.Sprintf("every %d minutes", minutes), true
 	}
 	hour, minute, timed := parseClockTime(said)
 	if m := everyDay.FindStringSubmatch(said); m != nil {
-		day := strings.ToLower(m[1] + m[2])
-		if !timed {
-			if hour = 9; day == "evening" {
-				hour = 18
-			}
-		}
-		at := fmt.Sprintf(" at %02d:%02d", hour, minute)
-		switch day {
-		case "day", "daily", "morning", "evening":
-			return map[string]any{"schedule_type": "daily", "hour": hour, "minute": minute}, "every day" + at, true
-		}
-		return map[string]any{"schedule_type": "weekly", "day_of_week": day, "hour": hour, "minute": minute},
-			"every " + strings.ToUpper(day[:1]) + day[1:] + at, true
+		return everyPlan(strings.ToLower(m[1]+m[2]+m[3]), hour, minute, timed)
 	}
-	later := tomorrow.MatchString(said)
-	if !timed && !later {
+	if everyOther.MatchString(said) {
 		return nil, "", false
 	}
 	if !timed {
-		hour = 9
+		if hour = 9; strings.Contains(strings.ToLower(today.FindString(said)+tomorrow.FindString(said)), "ev") || strings.Contains(strings.ToLower(said), "tonight") {
+			hour = 19
+		}
 	}
 	at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, now.Location())
-	if later || !at.After(now) {
+	switch {
+	case tomorrow.MatchString(said):
+		at = at.AddDate(0, 0, 1)
+	case onDate.MatchString(said):
+		m := onDate.FindStringSubmatch(said)
+		day, _ := strconv.Atoi(m[1] + m[4])
+		month, err := time.Parse("January", m[2]+m[3])
+		if at = time.Date(now.Year(), month.Month(), day, hour, minute, 0, 0, now.Location()); err != nil || at.Day() != day {
+			return nil, "", false
+		}
+		if !at.After(now) {
+			at = at.AddDate(1, 0, 0)
+		}
+	case onDay.MatchString(said):
+		named := strings.ToLower(onDay.FindStringSubmatch(said)[1])
+		for !strings.EqualFold(at.Weekday().String(), named) || !at.After(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+	case today.MatchString(said):
+	case !timed:
+		return nil, "", false
+	case !at.After(now):
 		at = at.AddDate(0, 0, 1)
 	}
 	return once(at)
 }
 
-// parseClockTime parses a time of day.
+// isAmbiguous reports whether a text names several times or days, or limits them: a reminder at one of them would be
+// wrong.
+func isAmbiguous(said string) bool {
+	days := 0
+	for _, day := range []*regexp.Regexp{tomorrow, today, onDate, onDay} {
+		days += len(day.FindAllString(said, -1))
+	}
+	return days > 1 || limited.MatchString(said) || len(clockTimes(said)) > 1
+}
+
+// unitOf returns the unit of time that a word begins with: also of German, Spanish and French.
+func unitOf(word string) time.Duration {
+	word = strings.ToLower(word)
+	for start, unit := range map[string]time.Duration{"m": time.Minute, "h": time.Hour, "st": time.Hour, "d": 24 * time.Hour, "t": 24 * time.Hour, "j": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if strings.HasPrefix(word, start) {
+			return unit
+		}
+	}
+	return time.Second
+}
+
+// everyPlan returns the schedule of what is wanted every day, weekday, or day of that name.
+func everyPlan(day string, hour, minute int, timed bool) (args map[string]any, when string, ok bool) {
+	if !timed {
+		if hour, minute = 9, 0; day == "evening" {
+			hour = 18
+		}
+	}
+	at := fmt.Sprintf(" at %02d:%02d", hour, minute)
+	switch day {
+	case "day", "daily", "morning", "evening":
+		return map[string]any{"schedule_type": "daily", "hour": hour, "minute": minute}, "every day" + at, true
+	case "weekday", "weekdays":
+		return map[string]any{"schedule_type": "cron", "cron": fmt.Sprintf("%d %d * * 1-5", minute, hour)}, "every weekday" + at, true
+	}
+	return map[string]any{"schedule_type": "weekly", "day_of_week": day, "hour": hour, "minute": minute},
+		"every " + strings.ToUpper(day[:1]) + day[1:] + at, true
+}
+
+// findClock returns where a text has a time of day: the only one. A bare number is one after "at" or before am
+// and pm alone.
+func findClock(said string) []int {
+	if found := clockTimes(said); len(found) == 1 {
+		return found[0]
+	}
+	return nil
+}
+
+func clockTimes(said string) (found [][]int) {
+	for _, m := range atTime.FindAllStringSubmatchIndex(said, -1) {
+		bare := m[10] >= 0
+		text := strings.ToLower(said[m[0]:m[1]])
+		if !bare || strings.HasPrefix(text, "at") || m[12] >= 0 || strings.Contains(text, "clock") {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// parseClockTime parses the time of day in a text.
 func parseClockTime(said string) (hour, minute int, ok bool) {
-	m := atTime.FindStringSubmatch(said)
+	m := findClock(said)
 	if m == nil {
 		return 0, 0, false
 	}
-	hour, _ = strconv.Atoi(m[1] + m[4])
-	minute, _ = strconv.Atoi(m[2])
-	switch half := strings.ToLower(m[3] + m[5]); {
+	part := func(n int) string {
+		if m[2*n] < 0 {
+			return ""
+		}
+		return strings.ToLower(said[m[2*n]:m[2*n+1]])
+	}
+	switch part(1) + part(7) {
+	case "noon", "midday":
+		return 12, 0, true
+	case "midnight":
+		return 0, 0, true
+	case "half past":
+		hour, minute = readNumber(part(2)), 30
+	case "quarter past":
+		hour, minute = readNumber(part(2)), 15
+	case "quarter to":
+		hour, minute = readNumber(part(2))-1, 45
+	default:
+		hour, minute = readNumber(part(3)+part(5)), readNumber(part(4))
+	}
+	switch half := strings.ReplaceAll(part(6), ".", ""); {
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:
 		hour = 0
 	}
-	return hour, minute, hour < 24 && minute < 60
+	return hour, minute, hour >= 0 && hour < 24 && minute < 60
 }
 
 // remindNow answers the prompt of a reminder that is due.

@@ -8,71 +8,87 @@ import (
 
 var (
 	greeting   = regexp.MustCompile(`(?i)^(hi|hello|hey|hiya|howdy|good (morning|afternoon|evening|day)|/start)\b[^a-z]*(there|bot|oneclaw)?\W*$`)
-	thanks     = regexp.MustCompile(`(?i)^(thanks|thank you|thx|great|perfect|cool|ok|okay|bye|goodbye)\b.{0,20}$`)
+	thanks     = regexp.MustCompile(`(?i)^(thanks|thank you|thx|great|perfect|cool|ok|okay|bye|goodbye)\b.{0,40}$`)
 	remember   = regexp.MustCompile(`(?is)\bremember(?:\s+that)?[\s:,]+(.{2,500}?)[.!]*$`)
-	readFile   = regexp.MustCompile(`(?i)\b(?:read|show|open|print)\b.*?\b(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?`)
-	writeFile  = regexp.MustCompile(`(?is)\b(?:write|save|put)\s+["'“` + "`" + `](.+)["'”` + "`" + `]\s+(?:in|to|into|as)\s+(?:the\s+|a\s+)?(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})`)
 	loadGroup  = regexp.MustCompile(`(?i)\bload\s+(?:the\s+)?(?:tool\s+)?(?:group\s+)?["'` + "`" + `]?([a-z][\w-]*)["'` + "`" + `]?(?:\s+(?:tools?|group))*\W*$`)
 	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
-	clock      = regexp.MustCompile(`(?i)\b(what('s| is)? (the )?(current )?(time|date)|what time|what day|which day|current (time|date)|time is it|today's date|what('s| is) today)\b`)
-	abilities  = regexp.MustCompile(`(?i)^\W*(what can you do|help|explain yourself)(?: for me)?\W*$`)
-	capability = regexp.MustCompile(`(?i)\b(what can you do|help|list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|explain yourself|tool groups)\b`)
+	clock      = regexp.MustCompile(`(?i)\b(what(?:'s| is)? the (?:current )?(?:time|date)|what(?:'s| is)? (?:time|day|date) is it|time is it|(?:what|which) (?:day|date) is (?:it|today)|current (?:time|date)|today's date|what(?:'s| is)? today)\b`)
+	otherTime  = regexp.MustCompile(`(?i)\b(?:tomorrow|yesterday|next|last|ago|was|were|will|until|till|in (?:` + numberWord + `)\s+\w+|difference|between|open|close[sd]?|starts?|begins?|if|when)\b`)
+	whoAmI     = regexp.MustCompile(`(?i)^\W*(?:who|what) are you\W*$|\bintroduce yourself\b|\bare you (?:really |actually )?(?:an? |the )?(?:real|human|person|robot|bot|machine|computer|ai|chatgpt|gpt|claude)\b`)
+	abilities  = regexp.MustCompile(`(?i)^\W*(?:(?:hey|hi|hello|so|and|ok)\W+)*(?:what (?:all )?(?:can|do) you (?:actually |really |all )?do|help(?: me)?|explain yourself|what (?:can|could|should) i (?:ask|do|try|say)[^.]{0,20})(?: for me| here)?\W*$`)
+	capability = regexp.MustCompile(`(?i)\b(list (your |the |all )?(tool )?groups|(which|what) (tools|groups|tool groups)|tool groups)\b`)
 )
-
-// accountTool is a tool for the user's account, with the words that ask for it.
-type accountTool struct {
-	words       []string
-	group, tool string
-	args        map[string]any
-	label       string
-}
-
-func accountTools() []accountTool {
-	return []accountTool{
-		{[]string{"google drive", "my drive"}, "google_drive", "drive_list_files", nil, "Drive"},
-		{[]string{"schedule", "scheduled", "reminders"}, "scheduled_tasks", "list_scheduled_tasks", nil, "scheduled tasks"},
-	}
-}
 
 // rules returns the rules in the order in which they are tried.
 func (t *turn) rules() []rule {
+	_, groupFound := t.groupFor()
+	recalls := t.isRecall()
+	// What is quoted is passed on, and is no wish.
+	bare := quotation.ReplaceAllString(t.said, "")
 	rules := []rule{
 		{reminderRun.MatchString(t.said), t.remindNow},
 		{backgroundResult.MatchString(t.said), t.tellResult},
 		{inBackground.MatchString(t.said), t.startInBackground},
+		{strings.Contains(t.said, Unheard) || aboutVoice.MatchString(t.said), t.hearNothing},
 		{greeting.MatchString(t.said), func() Reply { return Reply{Text: "Hello! " + t.introduce().Text} }},
 		{whoAmI.MatchString(t.said), t.introduce},
+		{abilities.MatchString(t.said), t.describeAbilities},
 		{t.isSum(), t.calculate},
-		{reminderPattern.MatchString(t.said), t.scheduleReminder},
+		{clockThere.MatchString(t.said), t.compareClocks},
+		{t.countsDays(), t.countDays},
+		{waitsFor.MatchString(t.said), t.decline},
+		{cancelPattern.MatchString(bare), t.cancelReminders},
+		{t.last.id != "" && correction.MatchString(t.said), func() Reply { return t.reschedule(correction.FindStringSubmatch(t.said)[1], false) }},
+		{t.last.id != "" && sameAgain.MatchString(t.said), func() Reply { return t.reschedule(sameAgain.FindStringSubmatch(t.said)[1], true) }},
+		{asksForReminder(bare), t.scheduleReminder},
+		{saveContact.MatchString(t.said) && lastContact(t.given, t.whole) != "", t.keepContact},
 		{asksToRemember(t.said), t.remember},
 		{cityZone(t.said, livesIn) != "", func() Reply { return t.note(strings.TrimSpace(strings.TrimRight(t.said, ".! "))) }},
 		{forgetPattern.MatchString(strings.TrimSpace(t.said)), t.forget},
-		{writeFile.MatchString(t.said), t.writeFileReply},
+		{t.wantsFile(), t.writeFileReply},
+		{len(t.written) > 0 && sendFile.MatchString(t.said), t.sendText},
+		{listAdd.MatchString(t.said), t.addToList},
+		{t.dropsFromList(), t.dropFromList},
+		{listShow.MatchString(t.said), t.showList},
 		{loadGroup.MatchString(t.said), t.loadGroupReply},
 		{t.wantsTableFile(), t.writeTableFile},
 		{t.wantsChange(), t.changePicture},
 		{t.wantsDrawing(), t.drawPicture},
-		{t.officeFile() != "", t.readOffice},
+		{t.wantsPage(), t.readAddress},
+		{t.officeFile() != "", func() Reply { return t.readOffice(t.officeFile()) }},
 		{t.aboutPDF(), t.readPDF},
-		{tablePattern.MatchString(t.said) && !aboutSheet.MatchString(t.said), t.writeTable},
-		{codePattern.MatchString(t.said), t.writeCode},
-		{clock.MatchString(t.said), t.tellTime},
-		{abilities.MatchString(t.said), t.describeAbilities},
+		{tablePattern.MatchString(t.said) && rowsPattern.MatchString(t.said), t.writeTable},
+		{clock.MatchString(bare) && !otherTime.MatchString(bare), t.tellTime},
 		{capability.MatchString(t.said), t.describeGroups},
+		{listTasks.MatchString(bare), t.listReminders},
+		{filesKnown.MatchString(bare), t.listFiles},
 		{readFile.MatchString(t.said), t.readFileReply},
 		{runCommand.MatchString(t.said), t.runCommandReply},
 	}
 	rules = append(rules, t.googleRules()...)
-	for _, s := range accountTools() {
-		rules = append(rules, rule{t.hasWord(s.words...), func() Reply { return t.useAccountTool(s) }})
-	}
 	return append(rules,
-		rule{t.isRecall(), t.recall},
-		rule{len(t.sentFiles) > 0, t.unsupportedFile},
-		rule{modelOnlyPattern.MatchString(t.said), t.decline},
+		rule{groupFound, t.lookUp},
+		rule{recalls && (recallAll.MatchString(t.said) || closestNote(t.said, t.notes) != "" || !t.asksOfGiven()), t.recall},
+		rule{t.asksOfGiven(), t.answerGiven},
+		rule{len(t.sentFiles) > 0, func() Reply { return t.unsupportedFile(t.sentFiles[len(t.sentFiles)-1]) }},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
+		rule{t.onlyGives(), t.takeGiven},
 	)
+}
+
+// Unheard is the transcript of a recording by a server that cannot hear: the model says so.
+const Unheard = "[The words cannot be heard without a real model.]"
+
+var aboutVoice = regexp.MustCompile(`(?i)\b(?:voice (?:message|note|memo)|recording)\b`)
+
+func (t *turn) hearNothing() Reply {
+	return Reply{Text: "I cannot hear what is said in a recording without a real model: " + setKey}
+}
+
+// introduce says in two lines who the bot is and what it can do.
+func (t *turn) introduce() Reply {
+	return Reply{Text: "I am OneClaw. The bot is the real one; its answers here come from rules, not from an AI.\n" + t.abilities()}
 }
 
 // describeAbilities answers in the words of people.
@@ -97,36 +113,6 @@ func (t *turn) describeGroups() Reply {
 	return Reply{Text: b.String()}
 }
 
-func (t *turn) tellTime() Reply {
-	args := map[string]any{"format": "human_readable"}
-	where := ""
-	if m := zone.FindStringSubmatch(t.said); m != nil {
-		args["timezone"] = m[1]
-	} else if zone := cityZone(t.said, cityClock); zone != "" {
-		args["timezone"] = zone
-	}
-	if args["timezone"] != nil {
-		where = fmt.Sprintf(" in %s", args["timezone"])
-	}
-	return t.useTool("get_current_time", args, func(text string) string {
-		return fmt.Sprintf("The clock%s says: %s", where, rewordForUser(text))
-	})
-}
-
-func (t *turn) writeFileReply() Reply {
-	m := writeFile.FindStringSubmatch(t.said)
-	return t.useTool("write_file", map[string]any{"path": m[2], "content": m[1]}, func(text string) string {
-		return fmt.Sprintf("`%s`: %s", m[2], rewordForUser(text))
-	})
-}
-
-func (t *turn) readFileReply() Reply {
-	path := readFile.FindStringSubmatch(t.said)[1]
-	return t.useTool("read_file", map[string]any{"path": path}, func(text string) string {
-		return fmt.Sprintf("`%s`:\n\n%s", path, shorten(rewordForUser(text), 2000))
-	})
-}
-
 func (t *turn) runCommandReply() Reply {
 	command := strings.TrimSpace(runCommand.FindStringSubmatch(t.said)[1])
 	return t.useTool("exec", map[string]any{"command": command}, func(text string) string {
@@ -142,16 +128,8 @@ func (t *turn) loadGroupReply() Reply {
 	return t.useTool("load_tool_group", map[string]any{"group_name": name}, func(text string) string { return rewordForUser(text) })
 }
 
-// useAccountTool answers with the result of an account tool. The result is shown unchanged, because
-// these rules cannot read it.
-func (t *turn) useAccountTool(s accountTool) Reply {
-	return t.useGroupTool(s.group, s.tool, s.args, func(text string) string {
-		return fmt.Sprintf("Your %s, as `%s` shows it:\n\n%s", s.label, s.tool, shorten(rewordForUser(text), 1500))
-	})
-}
-
-func (t *turn) unsupportedFile() Reply {
-	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDFs and office files only.", t.sentFiles[len(t.sentFiles)-1])}
+func (t *turn) unsupportedFile(file string) Reply {
+	return Reply{Text: fmt.Sprintf("I got `%s`. Without an AI I can look into PDFs and office files only.", file)}
 }
 
 // shorten shortens a text to about n bytes, without splitting a character.

@@ -19,6 +19,7 @@ type message struct {
 	replyTo          *message
 	album            string
 	file             *file
+	contents         *botapi.Contents
 	markup           *botapi.Keyboard
 	edits            []Edit
 	deleted          bool
@@ -74,6 +75,7 @@ func (m *message) apiMessage(c *chat, withReply bool) *botapi.Message {
 		w.ReplyToMessage = c.topicHead(m.thread)
 	}
 	m.references.apply(w, withReply)
+	w.Contents = m.contents
 	if m.file == nil {
 		w.Text, w.Entities = m.body.Plain, m.body.Entities
 		return w
@@ -100,10 +102,13 @@ func (m *message) observedMessage(c *chat) Message {
 	o := Message{
 		Chat: c.id, ID: m.id, Thread: m.thread, From: m.from.ID, FromBot: m.from.IsBot, Date: m.date,
 		Text: m.body.Plain, Entities: m.body.Entities, Edits: slices.Clone(m.edits), Deleted: m.deleted,
-		Silent: m.silent, DroppedResponses: m.droppedResponses, Reactions: slices.Clone(m.botReactions), Album: m.album,
+		Contents: m.contents, Silent: m.silent, DroppedResponses: m.droppedResponses, Reactions: slices.Clone(m.botReactions), Album: m.album,
 	}
 	if m.body.ParseMode == "html" {
 		o.HTML = m.body.Source
+	}
+	if from := m.references.origin; from != nil {
+		o.Forwarded = from.Name()
 	}
 	if m.replyTo != nil {
 		o.ReplyTo = m.replyTo.id

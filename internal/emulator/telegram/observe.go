@@ -20,29 +20,47 @@ type (
 	User = botapi.User
 	// Entity is a formatted or special part of a text.
 	Entity = botapi.Entity
+	// Contents are those of a message without words.
+	Contents = botapi.Contents
+	// Location is a point on the map.
+	Location = botapi.Location
+	// Venue is a place with a name.
+	Venue = botapi.Venue
+	// Contact is a person of an address book.
+	Contact = botapi.Contact
+	// Poll is a poll.
+	Poll = botapi.Poll
+	// PollOption is an answer of a poll.
+	PollOption = botapi.PollOption
+	// Sticker is a sticker.
+	Sticker = botapi.Sticker
 	// Button is a button of an inline keyboard.
 	Button = botapi.Button
 )
 
 // Message is a message as observers see it. Callers must not change its slices.
 type Message struct {
-	Chat      int64      `json:"chat"`
-	ID        int64      `json:"id"`
-	Thread    int64      `json:"thread,omitempty"`
-	From      int64      `json:"from"`
-	FromBot   bool       `json:"from_bot"`
-	Date      time.Time  `json:"date"`
-	Text      string     `json:"text"`
-	HTML      string     `json:"html,omitempty"`
-	Entities  []Entity   `json:"entities,omitempty"`
-	ReplyTo   int64      `json:"reply_to,omitempty"`
+	Chat     int64     `json:"chat"`
+	ID       int64     `json:"id"`
+	Thread   int64     `json:"thread,omitempty"`
+	From     int64     `json:"from"`
+	FromBot  bool      `json:"from_bot"`
+	Date     time.Time `json:"date"`
+	Text     string    `json:"text"`
+	HTML     string    `json:"html,omitempty"`
+	Entities []Entity  `json:"entities,omitempty"`
+	ReplyTo  int64     `json:"reply_to,omitempty"`
+	// Forwarded is the name of the author of a forwarded message.
+	Forwarded string     `json:"forwarded,omitempty"`
 	Album     string     `json:"album,omitempty"`
 	Buttons   [][]Button `json:"buttons,omitempty"`
 	File      *File      `json:"file,omitempty"`
-	Edits     []Edit     `json:"edits,omitempty"`
-	Reactions []string   `json:"reactions,omitempty"`
-	Silent    bool       `json:"silent,omitempty"`
-	Deleted   bool       `json:"deleted,omitempty"`
+	// Contents are those of a user's message without words.
+	Contents  *Contents `json:"contents,omitempty"`
+	Edits     []Edit    `json:"edits,omitempty"`
+	Reactions []string  `json:"reactions,omitempty"`
+	Silent    bool      `json:"silent,omitempty"`
+	Deleted   bool      `json:"deleted,omitempty"`
 	// Receiver is the only user who sees an ephemeral message. Ephemeral is the message's own number.
 	Receiver  int64 `json:"receiver,omitempty"`
 	Ephemeral int64 `json:"ephemeral,omitempty"`

@@ -49,6 +49,8 @@ type SayOptions struct {
 	References
 	// Attachment makes the text a caption.
 	Attachment *Attachment `json:"attachment"`
+	// Contents are what the user sends instead of words: a place, a contact, a poll or a sticker.
+	Contents *Contents `json:"contents"`
 	// Album joins messages with the same value into one album.
 	Album string `json:"album"`
 	// Anonymous makes an administrator write in the name of the group.
@@ -110,8 +112,8 @@ func (p *people) Say(chatID, userID int64, text string, opts *SayOptions) (Sent,
 	if a := opts.Attachment; a != nil {
 		m.file = p.world.files.add(cmp.Or(a.Kind, KindDocument), a.Name, a.MIME, slices.Clone(a.Data), a.Size)
 		m.file.seconds = a.Seconds
-	} else if text == "" {
-		return Sent{}, errors.New("telegram emulator: a message needs a text or a file")
+	} else if m.contents = opts.Contents; text == "" && opts.Contents == nil {
+		return Sent{}, errors.New("telegram emulator: a message needs a text, a file or other contents")
 	}
 	p.world.addMessage(c, m)
 	return p.notify(c, m, "message"), nil

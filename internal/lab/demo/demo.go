@@ -95,9 +95,6 @@ const (
 	botFailed   botState = "failed"
 )
 
-// fakeTranscript is the offline model's transcript of every recording.
-const fakeTranscript = "How many pages does the PDF have?"
-
 //go:embed sample.pdf
 var samplePDF []byte
 
@@ -169,7 +166,7 @@ func (d *Demo) startEmulators(ctx context.Context, googleURL, publicURL string) 
 	}
 	bot := d.botConfig()
 	if bot.Model.LacksKey() {
-		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, DeltaDelay: d.cfg.Pace, MaxTools: 1000, Transcript: fakeTranscript}); err != nil {
+		if d.offline, err = openai.New(openai.Config{Latency: 350 * time.Millisecond, DeltaDelay: d.cfg.Pace, MaxTools: 1000, Transcript: openai.Unheard}); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 		url, err := d.offline.Start(ctx)

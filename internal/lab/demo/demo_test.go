@@ -110,6 +110,7 @@ type shown struct {
 		ID        string
 		Bot       bool
 		Text      string
+		Forwarded string
 		Files     []struct{ Name, Type string }
 		Buttons   [][]struct{ Label, Data, Style string }
 		Reactions []string
@@ -359,5 +360,66 @@ func TestCellsThatArePastedInSlackAreATable(t *testing.T) {
 	v := p.until("the message", func(v seen) bool { return len(v.Slack.Messages) == 1 })
 	if got := v.Slack.Messages[0].Text; !strings.HasSuffix(got, "which is dearer?\nItem | Price\ntea | 3") {
 		t.Errorf("shown is %q", got)
+	}
+}
+
+// What a phone can send besides words and files is sent, shown, and given to the bot as Telegram gives it.
+func TestPlacesContactsPollsStickersAndForwardsAreSent(t *testing.T) {
+	t.Parallel()
+	p := newPage(t)
+	env := <-p.env
+	bot := fmt.Sprintf("%s/bot%s/", env.Config.Telegram.APIURL, string(env.Config.Telegram.Token))
+	for i, tc := range []struct{ sample, text, shown, given string }{
+		{"place", "", "📍 Harbour Café, 1 Quay Street, London", `"venue":{"location":{"latitude":51.5079`},
+		{"contact", "", "👤 Iris Holm, +442079460123", `"contact":{"phone_number":"+442079460123"`},
+		{"poll", "", "📊 Where do we eat?\n○ Harbour Café (2)\n○ At home (1)", `"poll":{"id":"1","question":"Where do we eat?"`},
+		{"sticker", "", "👍", `"sticker":{"file_id":"sticker-1"`},
+		{"forward", "The train is late.", "The train is late.", `"forward_origin":{"type":"user"`},
+	} {
+		if status, text := p.call(p.address+"/say", map[string]string{"pane": "telegram", "sample": tc.sample, "text": tc.text}); status != 200 {
+			t.Fatalf("%s: %d %s", tc.sample, status, text)
+		}
+		v := p.until(tc.sample, func(v seen) bool { return len(v.Telegram.Messages) == i+1 })
+		if got := v.Telegram.Messages[i].Text; got != tc.shown {
+			t.Errorf("%s: shown is %q, want %q", tc.sample, got, tc.shown)
+		}
+		if _, text := p.call(bot+"getUpdates", map[string]any{"timeout": 20, "offset": i + 1}); !strings.Contains(string(text), tc.given) {
+			t.Errorf("%s: the bot was given %s, want %s", tc.sample, text, tc.given)
+		}
+	}
+	v := p.until("the forwarded message", func(v seen) bool { return len(v.Telegram.Messages) == 5 })
+	if got := v.Telegram.Messages[4].Forwarded; got != "Anna Berg" {
+		t.Errorf("forwarded from %q", got)
+	}
+	for _, bad := range []map[string]string{{"pane": "telegram", "sample": "game"}, {"pane": "slack", "sample": "place"}} {
+		if status, _ := p.call(p.address+"/say", bad); status != 400 {
+			t.Errorf("%v: status %d", bad, status)
+		}
+	}
+}
+
+func TestMessagesAreEdited(t *testing.T) {
+	t.Parallel()
+	p := newPage(t)
+	for _, pane := range []string{"telegram", "slack"} {
+		shown := func(v seen) shown {
+			if pane == "slack" {
+				return v.Slack
+			}
+			return v.Telegram
+		}
+		if status, text := p.call(p.address+"/say", map[string]string{"pane": pane, "text": "helo"}); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+		v := p.until("the message", func(v seen) bool { return len(shown(v).Messages) == 1 })
+		if status, text := p.call(p.address+"/say", map[string]string{"pane": pane, "text": "hello", "edit": shown(v).Messages[0].ID}); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+		p.until("the edit", func(v seen) bool {
+			return len(shown(v).Messages) == 1 && strings.HasSuffix(shown(v).Messages[0].Text, "hello")
+		})
+		if status, _ := p.call(p.address+"/say", map[string]string{"pane": pane, "text": "hello", "edit": "77.1"}); status != 400 {
+			t.Errorf("%s: an unknown message was edited: %d", pane, status)
+		}
 	}
 }

@@ -140,6 +140,10 @@ type pageRequest struct {
 	// Place is a tab of the Slack pane: general, direct or home.
 	Place string `json:"place"`
 	PDF   bool   `json:"pdf"`
+	// Sample is a kind of what people send besides words and files: see [samples].
+	Sample string `json:"sample"`
+	// Edit is the user's message that the text replaces.
+	Edit string `json:"edit"`
 	// Reply is the message to reply to, or in Slack the one to share.
 	Reply string   `json:"reply"`
 	Files []upload `json:"files"`

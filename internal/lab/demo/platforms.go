@@ -11,6 +11,8 @@ type Platforms struct {
 	Slack    *slack.Server
 	// TelegramUser is the user on Telegram, and their private chat.
 	TelegramUser int64
+	// telegramFriend is a person whose messages the user forwards.
+	telegramFriend int64
 	// SlackUser is the user on Slack, SlackDM their direct chat with the app, slackChannel a shared channel.
 	SlackUser, SlackDM, slackChannel string
 }
@@ -22,6 +24,7 @@ func NewPlatforms(manifest []byte, control bool) (p Platforms, err error) {
 		return p, err
 	}
 	p.TelegramUser = p.Telegram.AddUser(telegram.User{FirstName: "Robin"}).ID
+	p.telegramFriend = p.Telegram.AddUser(telegram.User{FirstName: "Anna", LastName: "Berg"}).ID
 	if _, err = p.Telegram.AddChat(telegram.ChatSpec{Kind: telegram.Private, User: p.TelegramUser}); err != nil {
 		return p, err
 	}

@@ -43,6 +43,8 @@ type message struct {
 	Text     string            `json:"text"`
 	Entities []telegram.Entity `json:"entities,omitempty"`
 	Files    []sentFile        `json:"files,omitempty"`
+	// Forwarded is the author of a forwarded message.
+	Forwarded string `json:"forwarded,omitempty"`
 	// Reply is the id of the message that it replies to.
 	Reply string `json:"reply,omitempty"`
 	// RequestTools is the number of tools in the model's request for it; 0 if there was none.
@@ -106,7 +108,7 @@ func (p *pane) fillTelegram(s telegram.State, chat int64) {
 		if m.Deleted {
 			continue
 		}
-		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: m.Text, Entities: m.Entities, Reactions: m.Reactions, Time: m.Date.UnixMilli()}
+		shown := message{ID: strconv.FormatInt(m.ID, 10), Bot: m.FromBot, Text: cmp.Or(m.Text, describe(m.Contents)), Forwarded: m.Forwarded, Entities: m.Entities, Reactions: m.Reactions, Time: m.Date.UnixMilli()}
 		if m.File != nil {
 			shown.Files = []sentFile{newSentFile(cmp.Or(m.File.Name, m.File.Kind), m.File.MIME, m.File.Data)}
 		}

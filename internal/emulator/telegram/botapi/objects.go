@@ -1,7 +1,10 @@
 // Package botapi has the JSON objects of the Bot API.
 package botapi
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // User is a person or a bot.
 type User struct {
@@ -86,6 +89,7 @@ type Message struct {
 	IsTopicMessage      bool                 `json:"is_topic_message,omitempty"`
 	ReplyToMessage      *Message             `json:"reply_to_message,omitempty"`
 	References
+	*Contents
 	MediaGroupID       string    `json:"media_group_id,omitempty"`
 	Text               string    `json:"text,omitempty"`
 	Entities           []Entity  `json:"entities,omitempty"`
@@ -209,6 +213,19 @@ type MessageOrigin struct {
 	Chat            *Chat  `json:"chat,omitempty"`
 	MessageID       int64  `json:"message_id,omitempty"`
 	AuthorSignature string `json:"author_signature,omitempty"`
+}
+
+// Name returns the name of the author, or of the chat that it was written in.
+func (o *MessageOrigin) Name() string {
+	switch {
+	case o.SenderUser != nil:
+		return strings.TrimSpace(o.SenderUser.FirstName + " " + o.SenderUser.LastName)
+	case o.SenderChat != nil:
+		return o.SenderChat.Title
+	case o.Chat != nil:
+		return o.Chat.Title
+	}
+	return o.SenderUserName
 }
 
 // ExternalReplyInfo is a message in another chat, without its text

@@ -10,6 +10,7 @@ const ideas = [
   { title: "It reads and calculates", all: [
     { text: "What is this document about?", pdf: true },
     { text: "17*23" },
+    { text: "What were the sales in October?" },
     { text: "How many pages does the PDF have?" },
     { text: "What does page 2 of the PDF say?" },
   ] },
@@ -17,12 +18,12 @@ const ideas = [
     { text: "Remember that my cat is called Minka" },
     { text: "Remind me in 1 minute to stretch" },
     { text: "What is my cat called?" },
+    { text: "Add milk and eggs to my shopping list" },
   ] },
   { title: "It makes pictures and files", all: [
     { text: "Draw a cat" },
-    { text: "Table of Telegram and Slack as a workbook" },
+    { text: "Make a spreadsheet: item, cost; rent, 900; food, 400" },
     { text: "Make it blue" },
-    { text: "Table of Telegram and Slack" },
     { text: "Read table.xlsx" },
   ] },
   { title: "It acts, and asks first", all: [
@@ -161,6 +162,8 @@ function shownToModel(m) {
   return item;
 }
 
+// What a call cost is an estimate, and the README has the count: the page compares, and names no tokens.
+const share = (c) => `${Math.round(100 * c.tokens / Math.max(1, c.all))} % of what all tools would cost`;
 const bars = "Each bar is one call of the model: grey is what sending all tools would cost, orange what was sent.";
 
 class Pane {
@@ -172,6 +175,7 @@ class Pane {
     this.shown = "";
     this.files = []; // chosen and not sent
     this.reply = null; // the message that the next one answers
+    this.edit = null; // the message that the text replaces
     const root = document.getElementById("pane").content.firstElementChild.cloneNode(true);
     const find = (selector) => root.querySelector(selector);
     this.parts = Object.fromEntries(["log", "busy", "ideas", "compose", "attach", "pick", "record", "files", "staged", "send", "problem", "groups", "chart", "back", "tabs", "home", "halt", "offered", "more", "hands"]
@@ -221,10 +225,13 @@ class Pane {
       this.stage();
     });
     record.addEventListener("click", () => this.record());
-    staged.querySelector("button").addEventListener("click", () => { this.files = []; this.reply = null; this.stage(); });
-    this.input.addEventListener("keydown", (e) => {
-      if (e.key === "Escape") { this.files = []; this.reply = null; this.stage(); }
-    });
+    // Slack's apps have none of these; there a message is forwarded by quoting it.
+    for (const sample of more.querySelectorAll(".sample")) {
+      sample.hidden = this.platform.key === "slack";
+      sample.addEventListener("click", () => this.sendSample(sample.value));
+    }
+    staged.querySelector("button").addEventListener("click", () => this.unstage());
+    this.input.addEventListener("keydown", (e) => { if (e.key === "Escape") this.unstage(); });
     this.parts.halt.addEventListener("click", () => this.tell("stop", { thread: this.thread }));
     window.addEventListener("resize", () => { this.parts.log.scrollTop = this.parts.log.scrollHeight; });
     for (const tab of this.parts.tabs.children) tab.addEventListener("click", () => this.turnTo(tab.value));
@@ -304,10 +311,24 @@ class Pane {
     }));
   }
 
+  // A forwarded message is the text in the box, or a sample.
+  async sendSample(sample) {
+    await this.tell("say", { sample, text: this.input.value });
+    if (sample === "forward") this.input.value = "";
+  }
+
+  unstage() {
+    if (this.edit) this.input.value = "";
+    this.files = [];
+    this.reply = this.edit = null;
+    this.stage();
+  }
+
   // What goes with the next message stands above the input.
   stage() {
     const { staged } = this.parts;
     const words = [];
+    if (this.edit) words.push(`Editing “${brief(this.edit)}”`);
     if (this.reply) words.push(`${this.replies()} “${brief(this.reply)}”`);
     if (this.files.length) words.push("With " + this.files.map((f) => f.name).join(", "));
     staged.hidden = words.length === 0;
@@ -357,11 +378,11 @@ class Pane {
     if (typed) this.input.value = "";
     this.grow();
     try {
-      const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: this.reply?.id, files: this.files });
+      const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: this.reply?.id, edit: this.edit?.id, files: this.files });
       const sent = await response.json();
-      if (this.platform.key === "slack" && !this.thread) this.thread = sent.ts;
+      if (this.platform.key === "slack" && !this.thread && !this.edit) this.thread = sent.ts;
       this.files = [];
-      this.reply = null;
+      this.reply = this.edit = null;
       this.stage();
       this.parts.problem.textContent = "";
       this.render(this.state);
@@ -454,6 +475,7 @@ class Pane {
       if (!m.bot) time.append(el("span", { className: "ticks", title: m.seen ? "Read" : "Sent", role: "img", ariaLabel: m.seen ? "Read" : "Sent" }, m.seen ? "✓✓" : "✓"));
     }
     const answered = m.reply && this.state.messages.find((other) => other.id === m.reply);
+    if (m.forwarded) body.append(el("span", { className: "re" }, "Forwarded from " + m.forwarded));
     if (answered) body.append(el("span", { className: "re" }, "↩ " + brief(answered)));
     (m.files ?? []).forEach((f, n) => body.append(...this.attachment(m, f, n)));
     if (m.tasks?.length) body.append(el("ul", { className: "tasks" }, ...m.tasks.map((t) => el("li", { className: t.done ? "done" : "" }, t.title))));
@@ -465,8 +487,20 @@ class Pane {
     if (slack && !this.thread) node.append(this.threadOf(m));
     const reply = el("button", { type: "button", className: "reply", title: slack ? "Quote" : "Reply" }, slack ? "Quote" : "↩");
     reply.setAttribute("aria-label", `${reply.title}: ${brief(m)}`);
-    reply.addEventListener("click", () => { this.reply = m; this.stage(); });
+    reply.addEventListener("click", () => { this.reply = m; this.edit = null; this.stage(); });
     node.append(reply);
+    if (!m.bot && m.text && !m.forwarded) {
+      const edit = el("button", { type: "button", className: "reply edit", title: "Edit" }, slack ? "Edit" : "✎");
+      edit.setAttribute("aria-label", `Edit: ${brief(m)}`);
+      edit.addEventListener("click", () => {
+        this.edit = m;
+        this.reply = null;
+        this.input.value = m.text.replace(/<@[^>]*>\s*/g, "");
+        this.grow();
+        this.stage();
+      });
+      node.append(edit);
+    }
     if (m.given) node.append(this.fold(m.given));
     return node;
   }
@@ -544,7 +578,7 @@ class Pane {
       if (!runs.length || runs.at(-1).routing !== c.routing) runs.push({ routing: c.routing, bars: [] });
       const used = el("i");
       used.style.height = (100 * c.tokens / top) + "%";
-      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} tokens; all tools: ${c.all}` }, used));
+      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}` }, used));
     });
     chart.replaceChildren(...runs.map((r) => el("div", { className: "run" },
       el("div", { className: "bars" }, ...r.bars), el("div", { className: "mode" }, r.routing))));
@@ -556,9 +590,8 @@ class Pane {
     }
     const now = calls.at(-1);
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
-    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${c.tokens} of ${c.all} tokens`).join("; "));
-    const number = (n) => n.toLocaleString("en");
-    caption.replaceChildren(bars + " Last: ", el("b", {}, `${plural(now.tools, "tool", "tools")}, ≈ ${number(now.tokens)} of ${number(now.all)} tokens`),
+    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}`).join("; "));
+    caption.replaceChildren(bars + " Last: ", el("b", {}, `${plural(now.tools, "tool", "tools")}, ${share(now)}`),
       ". Saved so far: ", el("b", {}, `${saved} %`), ".");
   }
 }
@@ -649,7 +682,7 @@ source.onmessage = (e) => {
   if (bot.textContent !== words[view.bot]) bot.textContent = words[view.bot];
   bot.classList.toggle("off", view.bot !== "running");
   document.getElementById("model").textContent = document.getElementById("model").title = view.offline
-    ? "Answers come from rules, not from an AI (set OPENAI_API_KEY for one). Nothing leaves this machine."
+    ? "Answers come from rules, not from an AI (set OPENAI_API_KEY for one). Nothing leaves this machine but requests for pages that you name."
     : "Model: " + view.model + ". Nothing but what it is asked leaves this machine.";
   renderRouting(view);
   for (const pane of Object.values(panes)) pane.suggest(view.commands);

@@ -1,0 +1,161 @@
+package openai
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	readFile   = regexp.MustCompile(`(?i)\b(?:read|show|open|print)\b.*?\b(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?`)
+	writeFile  = regexp.MustCompile(`(?is)\b(?:write|save|put)\s+["'“` + "`" + `](.+)["'”` + "`" + `]\s+(?:in|to|into|as)\s+(?:the\s+|a\s+)?(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})`)
+	makeFile   = regexp.MustCompile(`(?is)\b(?:make|create|write|start)\s+(?:me\s+)?(?:a\s+|the\s+)?(?:new\s+)?(?:text\s+)?file\s+(?:called\s+|named\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?\s+(?:with|containing|that says|saying)\s+(?:the text\s+)?["“](.+)["”]`)
+	sendFile   = regexp.MustCompile(`(?i)^(?:please )?(?:send|give|show) (?:(?:it|that|the file|this) to me|me (?:it|that|the file|this)|it|that)\W*(?:please)?\W*$`)
+	filesKnown = regexp.MustCompile(`(?i)\b(?:which|what|list|show)\b.*\bfiles\b`)
+	listAdd    = regexp.MustCompile(`(?is)\b(?:add|put|write)\s+(.+?)\s+(?:to|on|onto|in)\s+(?:my|the|our)\s+([\p{L} -]{2,30}?)\s+list\b`)
+	listShow   = regexp.MustCompile(`(?i)\b(?:what(?:'s| is)?|show|read|tell)\b.*\b(?:my|the|our)\s+([\p{L} -]{2,30}?)\s+list\b`)
+	listDrop   = regexp.MustCompile(`(?i)\b(?:take off|remove|cross off|tick off|delete)\s+(.+?)(?:\s+from\b.*)?(?:[,.;!?].*)?$|\btake\s+(.+?)\s+off\b`)
+	listNamed  = regexp.MustCompile(`(?i)\b(?:my|the|our)\s+([\p{L} -]{2,30}?)\s+list\b`)
+	listItems  = regexp.MustCompile(`(?i)\s*,\s*(?:and\s+)?|\s+and\s+`)
+	article    = regexp.MustCompile(`(?i)^(?:the|some|a|an|my)\s+`)
+)
+
+func (t *turn) wantsFile() bool {
+	return writeFile.MatchString(t.said) || makeFile.MatchString(t.said)
+}
+
+func (t *turn) writeFileReply() Reply {
+	name, content := "", ""
+	if m := makeFile.FindStringSubmatch(t.said); m != nil {
+		name, content = m[1], m[2]
+	} else {
+		m = writeFile.FindStringSubmatch(t.said)
+		name, content = m[2], m[1]
+	}
+	return t.useTool("write_file", map[string]any{"path": name, "content": content}, func(text string) string {
+		return fmt.Sprintf("`%s`: %s", name, rewordForUser(text))
+	})
+}
+
+// sendText sends the text file that the message or the conversation wrote last, in the form that can be sent.
+func (t *turn) sendText() Reply {
+	last := t.written[len(t.written)-1]
+	file := strings.TrimSuffix(path.Base(last.file), path.Ext(last.file)) + ".docx"
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": last.text}, func(text string) string {
+		if !strings.HasPrefix(text, "Saved") {
+			return "I could not send it: " + firstLine(text)
+		}
+		return fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file)
+	})
+}
+
+// listFiles lists the files of the conversation.
+func (t *turn) listFiles() Reply {
+	var names []string
+	for _, f := range t.written {
+		names = append(names, "- `"+f.file+"`, which I wrote")
+	}
+	for _, f := range t.files {
+		names = append(names, "- `"+f+"`, which you sent")
+	}
+	if len(names) == 0 {
+		return Reply{Text: "There are no files in this conversation yet. Those of other conversations I cannot list."}
+	}
+	slices.Sort(names)
+	return Reply{Text: "The files of this conversation:\n" + strings.Join(slices.Compact(names), "\n")}
+}
+
+func (t *turn) readFileReply() Reply {
+	name := readFile.FindStringSubmatch(t.said)[1]
+	return t.useTool("read_file", map[string]any{"path": name}, func(text string) string {
+		return fmt.Sprintf("`%s`:\n\n%s", name, shorten(rewordForUser(text), 2000))
+	})
+}
+
+func listFile(name string) string {
+	return strings.ReplaceAll(strings.ToLower(name), " ", "-") + "-list.txt"
+}
+
+func itemsOf(text string) []string {
+	var items []string
+	for _, item := range listItems.Split(text, -1) {
+		if item = article.ReplaceAllString(strings.TrimSpace(item), ""); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// addToList adds what the message names to a list, which is a file.
+func (t *turn) addToList() Reply {
+	m := listAdd.FindStringSubmatch(t.said)
+	items := itemsOf(m[1])
+	return t.useTool("write_file", map[string]any{"path": listFile(m[2]), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, func(text string) string {
+		if !strings.HasPrefix(text, "Wrote") {
+			return "I could not write that down: " + rewordForUser(text)
+		}
+		return fmt.Sprintf("On your %s list now: %s.", m[2], strings.Join(items, ", "))
+	})
+}
+
+// readList returns the items of a list; reply is set while it has to be read.
+func (t *turn) readList(name string) (items []string, reply Reply) {
+	text, read := t.toolResult("read_file")
+	if !read {
+		return nil, t.useTool("read_file", map[string]any{"path": listFile(name)}, nil)
+	}
+	for _, line := range noteLine.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(items, line[1]) {
+			items = append(items, line[1])
+		}
+	}
+	return items, Reply{}
+}
+
+func (t *turn) showList() Reply {
+	name := listShow.FindStringSubmatch(t.said)[1]
+	items, wait := t.readList(name)
+	switch {
+	case len(wait.Calls) > 0 || wait.Text != "":
+		return wait
+	case len(items) == 0:
+		return Reply{Text: fmt.Sprintf("Nothing is on your %s list.", name)}
+	}
+	return Reply{Text: fmt.Sprintf("On your %s list:\n%s", name, strings.Join(bullets(items), "\n"))}
+}
+
+// dropsFromList reports whether the message takes something off a list that it names.
+func (t *turn) dropsFromList() bool {
+	return listDrop.MatchString(t.said) && listNamed.MatchString(t.whole)
+}
+
+// dropFromList writes a list without what the message names.
+func (t *turn) dropFromList() Reply {
+	m, name := listDrop.FindStringSubmatch(t.said), listNamed.FindStringSubmatch(t.whole)[1]
+	items, wait := t.readList(name)
+	if len(wait.Calls) > 0 || wait.Text != "" {
+		return wait
+	}
+	gone := itemsOf(m[1] + m[2])
+	kept := slices.DeleteFunc(slices.Clone(items), func(item string) bool {
+		return slices.ContainsFunc(gone, func(g string) bool { return strings.EqualFold(singular(g), singular(item)) })
+	})
+	if len(kept) == len(items) {
+		return Reply{Text: fmt.Sprintf("I do not find %s on your %s list.", strings.Join(gone, ", "), name)}
+	}
+	content := "\n"
+	if len(kept) > 0 {
+		content = "- " + strings.Join(kept, "\n- ") + "\n"
+	}
+	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, func(text string) string {
+		if !strings.HasPrefix(text, "Wrote") {
+			return "I could not change the list: " + rewordForUser(text)
+		}
+		if len(kept) == 0 {
+			return fmt.Sprintf("Taken off. Nothing is left on your %s list.", name)
+		}
+		return fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, strings.Join(kept, ", "))
+	})
+}

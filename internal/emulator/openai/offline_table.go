@@ -1,0 +1,215 @@
+package openai
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var (
+	mostPattern  = regexp.MustCompile(`(?i)\b(most|highest|largest|biggest|best|top|maximum|dearest|longest)\b`)
+	leastPattern = regexp.MustCompile(`(?i)\b(least|lowest|smallest|worst|fewest|minimum|cheapest|shortest)\b`)
+	meanPattern  = regexp.MustCompile(`(?i)\b(average|mean)\b`)
+	sumOfPattern = regexp.MustCompile(`(?i)\b(add up|sum|total|altogether|in all)\b`)
+	barsPattern  = regexp.MustCompile(`(?i)\b(charts?|graph|diagram|plot)\b`)
+	ruleLine     = regexp.MustCompile(`^[\s|:-]+$`)
+)
+
+// table is a table that the user has given: the first row has the names of the columns.
+type table [][]string
+
+// parseTable returns the table in a text: lines of cells between tabs or bars.
+func parseTable(text string) table {
+	var rows table
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.Trim(strings.TrimSpace(senderMark.ReplaceAllString(line, "")), "|")
+		cells := strings.FieldsFunc(line, func(r rune) bool { return r == '\t' || r == '|' })
+		if len(cells) < 2 || ruleLine.MatchString(line) || len(rows) > 0 && len(cells) != len(rows[0]) {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	// A workbook is read with the letters of its columns and the numbers of its rows.
+	if len(rows) > 2 && len(rows[0]) > 1 && rows[0][0] == "" && rows[0][1] == "A" {
+		rows = rows[1:]
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
+	}
+	if len(rows) < 2 {
+		return nil
+	}
+	return rows
+}
+
+// number reads the number of a cell.
+func number(cell string) (float64, bool) {
+	n, err := strconv.ParseFloat(strings.Trim(strings.ReplaceAll(cell, ",", ""), " €$£%"), 64)
+	return n, err == nil
+}
+
+func (tb table) isNumeric(column int) bool {
+	return !slices.ContainsFunc(tb[1:], func(row []string) bool { _, ok := number(row[column]); return !ok })
+}
+
+// column returns the column that a question names among those with numbers, or those with words.
+func (tb table) column(question string, numeric bool) int {
+	named := -1
+	var all []int
+	for i, name := range tb[0] {
+		if tb.isNumeric(i) != numeric {
+			continue
+		}
+		all = append(all, i)
+		if named < 0 && countShared(contentWords(question), contentWords(name)) > 0 {
+			named = i
+		}
+	}
+	if named < 0 && len(all) > 0 && (len(all) == 1 || !numeric) {
+		named = all[0]
+	}
+	return named
+}
+
+// answer computes what a question asks of a table; "" if it asks for nothing that can be computed. The message
+// that the question is from may name the column of numbers.
+func (tb table) answer(question, message string) string {
+	value, group := tb.column(question, true), tb.column(question, false)
+	if value < 0 {
+		value = tb.column(message, true)
+	}
+	rows, which := tb.rows(question)
+	most, least := mostPattern.MatchString(question), leastPattern.MatchString(question)
+	chart := barsPattern.MatchString(question)
+	switch {
+	case value < 0 || len(rows) == 0:
+	case sumOfPattern.MatchString(question) || meanPattern.MatchString(question):
+		total, word := 0.0, "sum"
+		for _, row := range rows {
+			n, _ := number(row[value])
+			total += n
+		}
+		if meanPattern.MatchString(question) {
+			total, word = total/float64(len(rows)), "average"
+		}
+		return fmt.Sprintf("The %s of *%s*%s is **%s** (%d rows).", word, tb[0][value], which, shortNumber(total), len(rows))
+	case group >= 0 && (most || least || chart):
+		names, sums := tb.group(rows, group, value)
+		if chart {
+			return barChart(tb[0][value], names, sums)
+		}
+		n := slices.Max(sums)
+		if least {
+			n = slices.Min(sums)
+		}
+		var who []string
+		for i, name := range names {
+			if sums[i] == n {
+				who = append(who, name)
+			}
+		}
+		return fmt.Sprintf("**%s**: %s is %s%s.", strings.Join(who, "** and **"), tb[0][value], shortNumber(n), which)
+	}
+	// A row that the question names, as it stands.
+	if which == "" || len(rows) != 1 || most || least || chart {
+		return ""
+	}
+	var cells []string
+	for i, cell := range rows[0] {
+		cells = append(cells, tb[0][i]+": "+cell)
+	}
+	return strings.Join(cells, ", ") + "."
+}
+
+// rows returns the rows whose cells a question names, or all of them, and says which.
+func (tb table) rows(question string) (rows [][]string, which string) {
+	words := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), isNoWord), " ") + " "
+	rows = tb[1:]
+	for i := range tb[0] {
+		if tb.isNumeric(i) {
+			continue
+		}
+		named := func(row []string) bool {
+			cell := strings.Join(strings.FieldsFunc(strings.ToLower(row[i]), isNoWord), " ")
+			return cell != "" && strings.Contains(words, " "+cell+" ")
+		}
+		var found [][]string
+		var names []string
+		for _, row := range rows {
+			if named(row) {
+				found = append(found, row)
+				if !slices.Contains(names, row[i]) {
+					names = append(names, row[i])
+				}
+			}
+		}
+		if len(found) > 0 {
+			rows, which = found, which+" for "+strings.Join(names, " and ")
+		}
+	}
+	return rows, which
+}
+
+// group adds up a column by the values of another, in their order.
+func (tb table) group(rows [][]string, by, value int) (names []string, sums []float64) {
+	for _, row := range rows {
+		i := slices.Index(names, row[by])
+		if i < 0 {
+			i, names, sums = len(names), append(names, row[by]), append(sums, 0)
+		}
+		n, _ := number(row[value])
+		sums[i] += n
+	}
+	return names, sums
+}
+
+// barChart draws a chart of characters.
+func barChart(title string, names []string, sums []float64) string {
+	const width = 20
+	widest, most := 0, 0.0
+	for i, name := range names {
+		widest, most = max(widest, len([]rune(name))), max(most, sums[i])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%s*, drawn with characters:\n\n```\n", title)
+	for i, name := range names {
+		bar := 0
+		if most > 0 {
+			bar = max(0, int(sums[i]/most*width+0.5))
+		}
+		fmt.Fprintf(&b, "%-*s %s %s\n", widest, name, strings.Repeat("█", bar), shortNumber(sums[i]))
+	}
+	return b.String() + "```"
+}
+
+func shortNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// markdownTable returns a Markdown table. Semicolons or newlines separate rows, commas separate cells.
+func markdownTable(text string) string {
+	var b strings.Builder
+	columns := 0
+	for row := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), ",")
+		head := columns == 0
+		if head {
+			columns = len(cells)
+		}
+		for i := range columns {
+			cell := ""
+			if i < len(cells) {
+				cell = strings.TrimSpace(cells[i])
+			}
+			b.WriteString("| " + cell + " ")
+		}
+		b.WriteString("|\n")
+		if head {
+			b.WriteString(strings.Repeat("|---", columns) + "|\n")
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,132 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	looksUp    = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you)[,\s]+)*(show|list|what|which|find|search|look up|check|do i have|how many)\b`)
+	findsBy    = regexp.MustCompile(`(?i)\b(?:find|search(?: for)?|look up)\s+(?:the |my )?(.+?)\s+(?:in|among|from|on)\s+(?:my|the)\b`)
+	givenValue = regexp.MustCompile(`(?:^| or )(@\w+)\b|^(primary)\b`)
+)
+
+// familyWords are words in names of groups that do not say what a group is about.
+const familyWords = " google tool management setting setup js user service "
+
+// toolFor returns the group whose name the message says, and its tool that looks something up: found is false
+// if there is none, or more than one.
+func (t *turn) groupFor() (group string, found bool) {
+	if !looksUp.MatchString(t.said) {
+		return "", false
+	}
+	words := contentWords(t.said)
+	for _, g := range t.groups {
+		for _, word := range contentWords(strings.ReplaceAll(g.name, "_", " ")) {
+			if !strings.Contains(familyWords, " "+word+" ") && slices.ContainsFunc(words, func(w string) bool { return w == word }) {
+				if group != "" && group != g.name {
+					return "", false
+				}
+				group = g.name
+			}
+		}
+	}
+	return group, group != ""
+}
+
+// lookUp uses the tool of a group that lists or searches, as its name says, with the arguments that its
+// description names or the message has.
+func (t *turn) lookUp() Reply {
+	group, _ := t.groupFor()
+	prefix := group[strings.LastIndexByte(group, '_')+1:] + "_"
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(t.tools)) {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		if reply, wait := t.ensureTool(group, prefix); wait {
+			return reply
+		}
+	}
+	verb, query := "list", ""
+	if m := findsBy.FindStringSubmatch(t.said); m != nil {
+		verb, query = "search", m[1]
+	}
+	// The plainest name is that of the things themselves: tasks_list_tasks rather than tasks_list_tasklists.
+	slices.SortStableFunc(names, func(a, b string) int { return len(a) - len(b) })
+	for _, name := range names {
+		args, ok := t.fillArguments(name, query)
+		if !strings.Contains(name, verb) || !ok {
+			continue
+		}
+		return t.useTool(name, args, func(text string) string {
+			return fmt.Sprintf("What `%s` shows:\n\n%s", name, shorten(listed(rewordForUser(text)), 1500))
+		})
+	}
+	return t.decline()
+}
+
+// fillArguments fills in the required arguments of a tool.
+func (t *turn) fillArguments(tool, query string) (args map[string]any, ok bool) {
+	var schema struct {
+		Properties map[string]struct{ Description string }
+		Required   []string
+	}
+	if json.Unmarshal(t.schemas[tool], &schema) != nil {
+		return nil, false
+	}
+	args = map[string]any{}
+	for _, name := range schema.Required {
+		switch m := givenValue.FindStringSubmatch(schema.Properties[name].Description); {
+		case m != nil:
+			args[name] = m[1] + m[2]
+		case name == "query" && query != "":
+			args[name] = query
+		default:
+			return nil, false
+		}
+	}
+	return args, true
+}
+
+// listed turns the JSON of a list into lines with the texts of each entry; other text stays.
+func listed(text string) string {
+	var found map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &found) != nil {
+		return text
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		var entries []map[string]any
+		if json.Unmarshal(found[key], &entries) != nil {
+			continue
+		}
+		if len(entries) == 0 {
+			return "Nothing."
+		}
+		var lines []string
+		for _, entry := range entries {
+			var texts []string
+			for _, name := range slices.Sorted(maps.Keys(entry)) {
+				if value, isText := entry[name].(string); isText && titleKey.MatchString(name) && value != "" {
+					texts = append(texts, value)
+				}
+			}
+			if len(texts) > 0 {
+				lines = append(lines, "- "+strings.Join(texts, ", "))
+			}
+		}
+		if len(lines) > 0 {
+			return strings.Join(lines, "\n")
+		}
+	}
+	return text
+}
+
+// titleKey matches the names of fields that people read.
+var titleKey = regexp.MustCompile(`(?i)^(?:(?:display|full|given|family)?_?name|title|summary|subject|email|phone|due|status)$`)
