@@ -328,7 +328,7 @@ func (w *oldBot) continues() {
 		`get_current_time {}`:               "Then: 2",
 		`search_history {"query":"Aurora"}`: "Aurora",
 	} {
-		w.answered(w.ann, "call "+call, want)
+		t.Log(call); w.answered(w.ann, "call "+call, want)
 	}
 	requests := w.model.Requests()
 	wantIn(t, fmt.Sprint(requests[len(requests)-1].Messages), "The boat is called Aurora.")
