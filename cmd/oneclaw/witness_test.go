@@ -325,13 +325,15 @@ func (w *oldBot) continues() {
 	for call, want := range map[string]string{
 		`list_scheduled_tasks {}`:           "New year",
 		`read_file {"path":"notes.txt"}`:    "The boat leaves at nine.",
-		`get_current_time {}`:               "Then: 2",
 		`search_history {"query":"Aurora"}`: "Aurora",
 	} {
-		t.Log(call); w.answered(w.ann, "call "+call, want)
+		w.answered(w.ann, "call "+call, want)
 	}
 	requests := w.model.Requests()
 	wantIn(t, fmt.Sprint(requests[len(requests)-1].Messages), "The boat is called Aurora.")
+	w.say(w.ann, "call get_current_time {}", nil)
+	w.allowClocks([]int64{w.ann}) // what was allowed is asked for again, because the tool has changed since
+	w.until(bot, "time", func(s telegram.State) bool { return strings.HasPrefix(newestText(s, w.ann), "Then: 2") })
 	bot.kill(syscall.SIGTERM)
 	wantIn(t, log.String()+bot.out.String(), "records of what is gone are deleted", "a routing that is gone is replaced") // 2
 }
