@@ -66,11 +66,10 @@ func TestDocsNameEverySetting(t *testing.T) {
 func leaves(c *cobra.Command) []string {
 	var names []string
 	for _, sub := range c.Commands() {
-		if sub.HasSubCommands() {
-			names = append(names, leaves(sub)...)
-		} else if !sub.Hidden {
+		if sub.Runnable() && !sub.Hidden { // also some that have others below them
 			names = append(names, sub.CommandPath())
 		}
+		names = append(names, leaves(sub)...)
 	}
 	return names
 }
