@@ -373,23 +373,27 @@ class Pane {
   async say(text, pdf = false) {
     if (!text.trim() && !pdf && !this.files.length) return;
     this.parts.send.disabled = true;
-    // The box is empty at once, for what is typed meanwhile. A suggestion leaves a draft alone.
+    // The box and what goes with it are empty at once, for what is typed and picked meanwhile. A suggestion leaves a draft alone.
+    const { files, reply, edit } = this;
+    Object.assign(this, { files: [], reply: null, edit: null });
+    this.stage();
     const typed = this.input.value === text ? text : "";
     if (typed) this.input.value = "";
     this.grow();
     try {
-      const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: this.reply?.id, edit: this.edit?.id, files: this.files });
+      const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: reply?.id, edit: edit?.id, files });
       const sent = await response.json();
-      if (this.platform.key === "slack" && !this.thread && !this.edit) this.thread = sent.ts;
-      this.files = [];
-      this.reply = this.edit = null;
-      this.stage();
+      if (this.platform.key === "slack" && !this.thread && !edit) this.thread = sent.ts;
       this.parts.problem.textContent = "";
       this.render(this.state);
     } catch (err) {
       this.parts.problem.textContent = "Not sent: " + err.message;
       this.input.value ||= typed;
       this.grow();
+      this.files.unshift(...files);
+      this.reply ??= reply;
+      this.edit ??= edit;
+      this.stage();
     } finally {
       this.parts.send.disabled = false;
     }
