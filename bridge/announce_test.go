@@ -588,11 +588,13 @@ func TestARefusalOfAServerIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, got := newResults(), ""
 		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
-			{Name: "spy", Description: "Spy.", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`), Effect: toolgroups.ReadOnly, External: true, Fetches: true,
+			{
+				Name: "spy", Description: "Spy.", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`), Effect: toolgroups.ReadOnly, External: true, Fetches: true,
 				Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 					got = string(call.Arguments) // it has left for the server
 					return toolgroups.Result{}, toolgroups.Errorf(toolgroups.CodeDenied, "The user has not granted this.")
-				}},
+				},
+			},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -707,8 +709,10 @@ func TestACallThatIsMadeAgainLeavesTwoLines(t *testing.T) {
 			return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I planned " + id, Undo: toolgroups.UndoData(id)}}}, nil
 		}
 		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
-			{Name: "plan", Description: "Plan.", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`), Run: plan,
-				Undo: func(context.Context, toolgroups.Scope, json.RawMessage) error { return nil }},
+			{
+				Name: "plan", Description: "Plan.", Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`), Run: plan,
+				Undo: func(context.Context, toolgroups.Scope, json.RawMessage) error { return nil },
+			},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -187,7 +187,7 @@ func TestTheCardSaysWhatLasts(t *testing.T) {
 		ask  chats.Message
 		want string
 	}{
-		{direct("1", "run a"), "“Allow here until /clear” also lets me run exactly this command again, even if its files have changed. /approvals ends that."},
+		{direct("1", "run a"), "“Allow here until /clear” also lets me run exactly this command again without asking, even if its files have changed. /approvals ends that."},
 		{group("2", "1", "run a"), "its files have changed, while I answer “Ann”. /approvals"},
 	} {
 		before := len(r.platform.texts())

@@ -147,6 +147,9 @@ func (p *platform) UserName(ctx context.Context, user string) string {
 
 // ChatName implements [chats.ChatNamer].
 func (p *platform) ChatName(ctx context.Context, chat chats.Chat) string {
+	if isUserID(chat.ID) { // a direct chat
+		return p.UserName(ctx, chat.ID)
+	}
 	if name := p.lookUpName(ctx, chat.ID, nameTimeout); name != chat.ID {
 		return "#" + name
 	}

@@ -103,7 +103,7 @@ func (s *Settings) Questions() []doctor.Question {
 			case !strings.HasPrefix(token, "xoxb-"):
 				err = errors.New("that is not a bot token, which begins with xoxb-")
 			case isTokenError(err):
-				err = errors.New("Slack does not accept this token: copy all of it, and install the app again if its scopes have changed")
+				err = errors.New("Slack does not accept this token: copy all of it, and install the app again if its scopes have changed") //nolint:staticcheck // It begins with a name.
 			case err == nil:
 				s.BotToken = alone.BotToken
 			}
@@ -119,7 +119,7 @@ func (s *Settings) Questions() []doctor.Question {
 			case !strings.HasPrefix(token, "xapp-"):
 				err = errors.New("that is not an app-level token, which begins with xapp-")
 			case isTokenError(err), hasErrorCode(err, "missing_scope"):
-				err = errors.New("Slack opens no connection for this token: copy all of it, or make one with the scope connections:write, and see that Socket Mode is on")
+				err = errors.New("Slack opens no connection for this token: copy all of it, or make one with the scope connections:write, and see that Socket Mode is on") //nolint:staticcheck // It begins with a name.
 			}
 			return "Slack opens a connection for it.", err
 		},

@@ -113,7 +113,7 @@ func (s *Settings) Questions() []doctor.Question {
 			case !tokenPattern.MatchString(token):
 				err = errors.New("that is not a token: want digits, a colon, and letters, as @BotFather shows it")
 			case isTokenError(err):
-				err = errors.New("Telegram does not know this token: copy the whole line from @BotFather, who shows it again after /token")
+				err = errors.New("Telegram does not know this token: copy the whole line from @BotFather, who shows it again after /token") //nolint:staticcheck // It begins with a name.
 			}
 			return "This is @" + self.username + ".", err
 		},

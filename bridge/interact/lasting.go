@@ -136,7 +136,7 @@ func (l *LastingApproval) offer(card *Card, label, requester string, format func
 	case l.Alike != "":
 		what = "make calls of " + wording.InlineCode(l.Tool) + " for " + l.Alike + " without asking, whatever their other arguments"
 	case l.Tool == commandTool:
-		what = "run exactly this command again, even if its files have changed"
+		what = "run exactly this command again without asking, even if its files have changed"
 	}
 	card.Choices = append(card.Choices, []Choice{{Label: format(label), Value: choiceAllowLasting}})
 	card.Footer += "\n\n" + format("“"+label+"” also lets me ") + what + scope + "." + format(" /approvals ends that.")

@@ -85,11 +85,12 @@ func (p Panel) Card(ctx context.Context, scope toolgroups.Scope, page int) (Card
 	offered := round.Tools()
 	shown, turn := panelGroups(loadable(registry, loaded, offered, scope.Role), page)
 	text := "Just ask: I load the tools that I need."
-	for i, g := range shown {
-		if i == 0 {
-			text += " For example:\n"
-		}
-		text += "\n- " + describeUse(g)
+	var uses strings.Builder
+	for _, g := range shown {
+		uses.WriteString("\n- " + describeUse(g))
+	}
+	if uses.Len() > 0 {
+		text += " For example:\n" + uses.String()
 	}
 	var names []string
 	for _, name := range loaded {

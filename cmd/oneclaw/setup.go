@@ -223,7 +223,7 @@ func (q *questioner) chooseService(ctx context.Context, cfg *config.Config) (mod
 }
 
 // askModel asks for a model service, its key and one of its models.
-func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[string]any) error {
+func (q *questioner) askModel(ctx context.Context, cfg *config.Config, file map[string]any) error { //nolint:cyclop // One question after another.
 	at, err := q.chooseService(ctx, cfg)
 	if err != nil {
 		return err

@@ -518,7 +518,8 @@ func TestOverviewMakesTheChecks(t *testing.T) {
 	r := newRig(t, func(cfg *admin.Config) {
 		cfg.Bot.Examine = func(context.Context) []doctor.Finding {
 			return []doctor.Finding{
-				{Check: "user", Status: doctor.VerdictOK, Text: "not root"}, {Check: "disk", Status: doctor.VerdictFail, Text: "full"},
+				{Check: "user", Status: doctor.VerdictOK, Text: "not root"},
+				{Check: "disk", Status: doctor.VerdictFail, Text: "full"},
 				{Check: "telegram", Status: doctor.VerdictFail, Text: "said above"},
 			}
 		}

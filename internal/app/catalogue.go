@@ -66,8 +66,8 @@ type catalogue struct {
 }
 
 // newCatalogue builds all tools. Expensive components start with their first call. submit is called with
-// the runs of scheduled tasks, tell with notices to administrators; nameOf returns the names of people, platformZone the time zones that platforms know; tasks returns the runner of background
-// tasks, which need not exist yet.
+// the runs of scheduled tasks, tell with notices to administrators; nameOf returns the names of people, platformZone the
+// time zones that platforms know; tasks returns the runner of background tasks, which need not exist yet.
 func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m *models.Models, submit func(context.Context, schedule.Run) error, nameOf func(user string) string, platformZone func(ctx context.Context, user string) string, tasks func() background.Tasks, tell func(ctx context.Context, key, text string) error, log *slog.Logger) (*catalogue, error) {
 	private, err := cfg.AllowPrivate()
 	if err != nil {

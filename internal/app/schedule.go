@@ -51,7 +51,7 @@ func taskReporter(s *schedule.Schedule) func(context.Context, bridge.TaskResult)
 	return func(ctx context.Context, r bridge.TaskResult) error {
 		outcome := schedule.Outcome{Owner: r.Owner, Key: r.Key, Session: r.Session, MessageID: r.MessageID, Silent: r.Silent}
 		switch {
-		case r.State == receipts.Stopped && r.MessageID == "":
+		case r.State == receipts.Stopped:
 			outcome.Fault = "stopped, or the schedule was changed before it began"
 		case r.State == receipts.Revoked:
 			outcome.Fault = "its author may not talk to the bot any more"

@@ -167,9 +167,8 @@ func MayChange(scope toolgroups.Scope, n Note) bool {
 }
 
 // Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user, who lives in
-// zone if that is not empty. It
-// returns the note and those that were there before, or [ErrInvalid], [ErrDuplicate] or [ErrFull] if it is
-// not saved.
+// zone if that is not empty. It returns the note and those that were there before, or [ErrInvalid], [ErrDuplicate] or
+// [ErrFull] if it is not saved.
 func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text, zone string) (note Note, others []Note, err error) {
 	if text, err = checkText(text); err != nil {
 		return note, nil, err

@@ -543,7 +543,7 @@ func TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn(t *testing.T) {
 				o.t.Errorf("with %d characters the card says %q, %v", length, card, err)
 			}
 			run := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(one toolgroups.Tool) bool { return one.Name == "run_scheduled_task" })]
-			now := toolgroups.Call{Name: run.Name, Arguments: json.RawMessage(`{"task_id":"` + id + `"}`), Scope: ann}
+			now := toolgroups.Call{Name: run.Name, Arguments: json.RawMessage(`{"task_id":"` + id + `","hour":"an argument that it does not have"}`), Scope: ann}
 			if card, err := run.Describe(context.Background(), now); err != nil || !strings.Contains(card, prompt) || !run.NeedsApproval(now) {
 				o.t.Errorf("a run of one that is off, with %d characters: asks %t, and the card says %q, %v", length, run.NeedsApproval(now), card, err)
 			}

@@ -132,8 +132,9 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	return res, nil
 }
 
-// makeRoom ensures that the scope's owner can have another task beside those that they have. At the limit it deletes the oldest one-time task
-// that has run and that the user may change, or else returns an error. It returns the deleted task, if any.
+// makeRoom ensures that the scope's owner can have another task beside those that they have. At the limit it deletes the
+// oldest one-time task that has run and that the user may change, or else returns an error. It returns the deleted task,
+// if any.
 func (s *Schedule) makeRoom(ctx context.Context, scope toolgroups.Scope, tasks []Task, zone *time.Location) (*Task, error) {
 	if len(tasks) < s.cfg.MaxTasks {
 		return nil, nil
@@ -162,7 +163,7 @@ func (s *Schedule) makeRoom(ctx context.Context, scope toolgroups.Scope, tasks [
 func (t *Task) isOver(zone *time.Location) bool {
 	moment := t.Plan.oneTimeMoment(t.Plan.zoneOr(zone))
 	return t.Plan.Kind == OneTime && !t.Enabled && t.Claimed == nil &&
-		slices.ContainsFunc(t.History, func(e Entry) bool { return e.Due.Equal(moment) })
+		slices.ContainsFunc(t.History, func(e Entry) bool { return e.Due.Equal(moment) && e.State != queued })
 }
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }

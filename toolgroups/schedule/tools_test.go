@@ -244,7 +244,16 @@ func TestATaskThatHasRunOnceMakesRoomForAnother(t *testing.T) {
 		}
 		o.start()
 		pass(2 * time.Hour)
+		o.mu.Lock()
+		key := o.runs[0].Key
+		o.mu.Unlock()
 		o.expect("20260610T0600")
+		if _, err := o.run(ann, "schedule_task", morning); err == nil || err.Code != "creation_failed" {
+			t.Errorf("the run has not ended yet, and a fifth task is made: %+v", err)
+		}
+		if err := o.RecordOutcome(t.Context(), schedule.Outcome{Owner: "fake:1", Key: key, MessageID: "1"}); err != nil {
+			t.Fatal(err)
+		}
 		if got := o.must("schedule_task", morning); !strings.Contains(got, "was deleted: 'early'.") {
 			t.Errorf("the answer does not say what was deleted: %q", got)
 		}
@@ -270,6 +279,9 @@ func TestMakingRoomRemovesNoScheduleOfAnotherUnseen(t *testing.T) {
 		pass(2 * time.Hour)
 		if _, err := o.run(bob, "schedule_task", morning); err == nil || err.Code != "creation_failed" || o.tasks("fake:g")[0].User != "fake:1" {
 			t.Errorf("Bob's call: %+v, tasks %+v", err, o.tasks("fake:g"))
+		}
+		if err := o.RecordOutcome(t.Context(), schedule.Outcome{Owner: "fake:g", Key: o.runs[0].Key, MessageID: "1"}); err != nil {
+			t.Fatal(err)
 		}
 		create := o.Group().Tools[slices.IndexFunc(o.Group().Tools, func(one toolgroups.Tool) bool { return one.Name == "schedule_task" })]
 		res, err := toolgroups.Run(t.Context(), nil, create, toolgroups.Call{Name: create.Name, Arguments: json.RawMessage(morning), Scope: anna})

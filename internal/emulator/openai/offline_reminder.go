@@ -253,7 +253,7 @@ func reminderText(said string) string {
 
 // parseSchedule parses the time of a reminder, as arguments of schedule_task and in words. It is not ok if
 // there is no time, or one that it does not understand.
-func parseSchedule(said string, now time.Time) (args map[string]any, when string, ok bool) {
+func parseSchedule(said string, now time.Time) (args map[string]any, when string, ok bool) { //nolint:cyclop // One form of words after another.
 	once := func(at time.Time) (map[string]any, string, bool) {
 		day := "on " + at.Format("Monday 2 January")
 		switch at.Format(time.DateOnly) {

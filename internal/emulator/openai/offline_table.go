@@ -78,7 +78,7 @@ func (tb table) column(question string, numeric bool) int {
 
 // answer computes what a question asks of a table; "" if it asks for nothing that can be computed. The message
 // that the question is from may name the column of numbers.
-func (tb table) answer(question, message string) string {
+func (tb table) answer(question, message string) string { //nolint:cyclop // One kind of question after another.
 	value, group := tb.column(question, true), tb.column(question, false)
 	if value < 0 {
 		value = tb.column(message, true)

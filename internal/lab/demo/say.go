@@ -135,11 +135,12 @@ func describe(c *telegram.Contents) string {
 	case c.Contact != nil:
 		return "👤 " + c.Contact.FirstName + " " + c.Contact.LastName + ", " + c.Contact.PhoneNumber
 	case c.Poll != nil:
-		text := "📊 " + c.Poll.Question
+		var text strings.Builder
+		text.WriteString("📊 " + c.Poll.Question)
 		for _, o := range c.Poll.Options {
-			text += fmt.Sprintf("\n○ %s (%d)", o.Text, o.VoterCount)
+			fmt.Fprintf(&text, "\n○ %s (%d)", o.Text, o.VoterCount)
 		}
-		return text
+		return text.String()
 	case c.Sticker != nil:
 		return c.Sticker.Emoji
 	}
