@@ -411,15 +411,12 @@ const helpText = `Write to me as you would to a person. For example:
 /tools shows what else you can ask for. /stop stops me, /clear starts a new conversation, and ` + "`/help more`" + ` lists all commands.`
 
 func (c *commandRegistry) help(_ context.Context, j *queue.Run, args string) (string, error) {
-	more := strings.EqualFold(strings.TrimSpace(args), helpMore)
-	if !more && strings.TrimSpace(args) == "" {
-		text := helpText
-		if !j.Message.Direct {
-			text += "\n\n" + c.listeningText(j.Message)
-		}
-		return text, nil
-	}
-	if name := strings.TrimLeft(strings.TrimSpace(args), "/!"); !more {
+	switch name := strings.TrimLeft(strings.TrimSpace(args), "/!"); {
+	case name == "" && j.Message.Direct:
+		return helpText, nil
+	case name == "":
+		return helpText + "\n\n" + c.listeningText(j.Message), nil
+	case !strings.EqualFold(name, helpMore):
 		one, known := c.find(strings.ToLower(name))
 		if !known {
 			return c.unknownCommandText(wording.OneLine(name, maxCommandName)), nil

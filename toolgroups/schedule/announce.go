@@ -110,32 +110,29 @@ func (t *Task) describePrompt() string {
 	return " It says: " + wording.Quote(t.Prompt, maxShownPrompt)
 }
 
-// switchedOn returns the task that a call switches on, or runs while it is off; false if there is none. Arguments that the
-// tool does not have are none to it either.
-func (s *Schedule) switchedOn(ctx context.Context, call toolgroups.Call) (t Task, ok bool, err error) {
+// switchesOn returns the id of the task that a call switches on, or runs; false for other calls. Arguments that the tool
+// does not have are none to it either.
+func switchesOn(call toolgroups.Call) (id string, ok bool) {
 	var in struct {
 		TaskID  string          `json:"task_id"`
 		Enabled json.RawMessage `json:"enabled"`
 	}
-	if json.Unmarshal(call.Arguments, &in) != nil || checkID(in.TaskID) != nil || call.Name != runTool && string(in.Enabled) != "true" {
-		return t, false, nil
-	}
-	t, _, err = s.readTask(ctx, call.Owner, in.TaskID)
-	if errors.Is(err, storage.ErrNotFound) {
-		return t, false, nil
-	}
-	return t, err == nil && !t.Enabled, err
+	ok = json.Unmarshal(call.Arguments, &in) == nil && checkID(in.TaskID) == nil && (call.Name == runTool || string(in.Enabled) == "true")
+	return in.TaskID, ok
 }
 
 // exceedsLine reports whether a line would not show all of a prompt, or of the name, which heads each answer. A task that is
 // switched on and may hold words of others, such as one from an import, is one that nobody may have been shown; a run of it
 // has no line.
 func (s *Schedule) exceedsLine(call toolgroups.Call) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), toolgroups.DefaultTimeout)
-	defer cancel()
-	t, ok, err := s.switchedOn(ctx, call)
-	if err != nil || ok && t.Outside && (call.Name == runTool || !wording.QuotesWhole(t.Prompt, maxShownPrompt)) {
-		return true // a task that cannot be read is asked about, too
+	if id, ok := switchesOn(call); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), toolgroups.DefaultTimeout)
+		defer cancel()
+		t, _, err := s.readTask(ctx, call.Owner, id)
+		isHidden := call.Name == runTool || !wording.QuotesWhole(t.Prompt, maxShownPrompt)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) || err == nil && !t.Enabled && t.Outside && isHidden {
+			return true // a task that cannot be read is asked about, too
+		}
 	}
 	type args struct {
 		Name   string `json:"name"`
@@ -163,7 +160,7 @@ func (s *Schedule) describe(ctx context.Context, call toolgroups.Call) (string, 
 		by = ", made by " + s.nameOf(t.User)
 	}
 	says := t.describePrompt()
-	if _, on, err := s.switchedOn(ctx, call); err != nil || on {
+	if _, on := switchesOn(call); on && !t.Enabled {
 		says = " It says: " + wording.Quote(t.Prompt, maxPrompt)
 	}
 	return fmt.Sprintf("The schedule: %s (%s%s).%s", quoteName(&t), t.Plan, by, says), nil
