@@ -110,7 +110,7 @@ func (g *Gate) limit(j *queue.Run, in *provenance.Input, call string) func(conte
 	hosts, fromHook := g.hookHosts(j)
 	return func(ctx context.Context) context.Context {
 		if fromHook { // also where a page of such a host leads
-			ctx = guard.WithHosts(ctx, func(host string) bool { return provenance.HostMatches(strings.ToLower(host), hosts) })
+			ctx = guard.WithHosts(ctx, func(host string) bool { return provenance.HostMatches(host, hosts) })
 		}
 		return toolgroups.WithAddressCheck(ctx, check)
 	}

@@ -89,13 +89,13 @@ func NewClient(cfg Config) *http.Client {
 type hostsKey struct{}
 
 // WithHosts returns a context in which a client of [NewClient] follows redirects, and a dialer of [NewPageDialer]
-// connects, only to hosts that allowed accepts.
+// connects, only to hosts that allowed accepts. It gets them in lower case.
 func WithHosts(ctx context.Context, allowed func(host string) bool) context.Context {
 	return context.WithValue(ctx, hostsKey{}, allowed)
 }
 
 func checkHost(ctx context.Context, host string) error {
-	if allowed, ok := ctx.Value(hostsKey{}).(func(string) bool); ok && !allowed(host) {
+	if allowed, ok := ctx.Value(hostsKey{}).(func(string) bool); ok && !allowed(strings.ToLower(host)) {
 		return fmt.Errorf("%w: %s", ErrHost, host)
 	}
 	return nil

@@ -90,7 +90,7 @@ func (h *host) checkSending(ctx context.Context, method, address string, headers
 	}
 	if slices.Contains(h.access.hosts, name) {
 		if h.scope.HoldsOthers || read { // a host can be made to lead elsewhere with what it is asked
-			ctx = guard.WithHosts(ctx, func(to string) bool { return slices.Contains(h.access.hosts, strings.ToLower(to)) })
+			ctx = guard.WithHosts(ctx, func(to string) bool { return slices.Contains(h.access.hosts, to) })
 		}
 		return ctx, nil
 	}
