@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Bool("update", false, "write the tables of docs/live.md and docs/measured.md")
+	flag.Bool("update", false, "write the table of docs/live.md")
 	goleak.VerifyTestMain(m)
 }
 

@@ -2,12 +2,10 @@ package openai_test
 
 import (
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,54 +41,18 @@ func badAnswers() map[string]badAnswer {
 	}
 }
 
-const (
-	liveDocument     = "../../docs/live.md"
-	measuredDocument = "../../docs/measured.md"
-)
+const liveDocument = "../../docs/live.md"
 
-// TestLiveConversations holds every conversation with every service. The table in
-// docs/measured.md is what came of it; -update writes it.
+// TestLiveConversations holds every conversation with every service.
 func TestLiveConversations(t *testing.T) {
-	var mu sync.Mutex
-	held := map[string]bool{}
-	t.Run("all", func(t *testing.T) {
-		for _, p := range emulator.Profiles() {
-			for _, c := range conversations {
-				t.Run(p.Name+"/"+c.name, func(t *testing.T) {
-					t.Parallel()
-					c.hold(t, p)
-					mu.Lock()
-					defer mu.Unlock()
-					held[p.Name+"/"+c.name] = !t.Failed()
-				})
-			}
-		}
-	})
-	if len(held) == len(emulator.Profiles())*len(conversations) { // and not some alone
-		document(t, measuredDocument, "conversations", table(held))
-	}
-}
-
-// table is what came of the conversations.
-func table(held map[string]bool) string {
-	var b strings.Builder
-	b.WriteString("| service |")
-	for _, c := range conversations {
-		b.WriteString(" " + c.name + " |")
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(conversations)) + "\n")
 	for _, p := range emulator.Profiles() {
-		fmt.Fprintf(&b, "| %s (%s) |", p.Name, p.Model)
 		for _, c := range conversations {
-			if held[p.Name+"/"+c.name] {
-				b.WriteString(" ok |")
-			} else {
-				b.WriteString(" fails |")
-			}
+			t.Run(p.Name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				c.hold(t, p)
+			})
 		}
-		b.WriteString("\n")
 	}
-	return b.String()
 }
 
 // document compares a part of a document with what it has to be, or writes it.

@@ -16,8 +16,7 @@ import (
 	emulator "oneclaw/internal/emulator/openai"
 )
 
-// conversations are what is spoken with every service. Their names are the columns of the
-// table in docs/measured.md.
+// conversations are what is spoken with every service.
 var conversations = []struct {
 	name string
 	hold func(t *testing.T, p emulator.Profile)

@@ -213,7 +213,7 @@ func TestTheManualListsEveryDocument(t *testing.T) {
 // TestThePagesOfThePlatformsQuoteTheProgram: in the tables of what goes wrong, a reader searches for the words
 // that stand on the screen. Those in code are from the sources of the platform, those in quotes from the bot.
 func TestThePagesOfThePlatformsQuoteTheProgram(t *testing.T) {
-	sentences, err := os.ReadFile("../../docs/texts.md")
+	sentences, err := os.ReadFile("../../internal/house/testdata/texts.md")
 	if err != nil {
 		t.Fatal(err)
 	}

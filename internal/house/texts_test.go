@@ -17,7 +17,7 @@ import (
 
 // textsPage shows all sentences that people read in chats, so that they are read side by side.
 // ONECLAW_UPDATE=1 writes it.
-const textsPage = "../../docs/texts.md"
+const textsPage = "testdata/texts.md"
 
 const textsHead = `# What the bot says
 
@@ -65,7 +65,7 @@ func TestTextsPageShowsWhatPeopleRead(t *testing.T) {
 	}
 	got, err := os.ReadFile(textsPage)
 	if err != nil || string(got) != page.String() {
-		t.Errorf("docs/texts.md is not what the program says (%v): read the new sentences beside the others, and write the page with ONECLAW_UPDATE=1 go test ./internal/house -run Texts", err)
+		t.Errorf("testdata/texts.md is not what the program says (%v): read the new sentences beside the others, and write the page with ONECLAW_UPDATE=1 go test ./internal/house -run Texts", err)
 	}
 }
 
