@@ -192,6 +192,9 @@ func TestEachKindThatTheTypesDescribeIsRead(t *testing.T) {
 		case "response.completed", "response.failed", "response.incomplete", "error", "response.output_text.delta", "response.refusal.delta": // are about the answer
 		default:
 			streams[kind] = events(created, textHel, sample, textLo, completed(itemText))
+			if !strings.HasPrefix(kind, "response.output_item.") {
+				streams[kind+", deltas alone"] = events(created, textHel, sample, textLo, completed())
+			}
 		}
 	}
 	for kind, sample := range npmtest.Samples(t, contract, "ResponseOutputItem") {
