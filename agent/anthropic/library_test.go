@@ -88,10 +88,21 @@ func TestStreamsAreReadAsByAnthropicsLibrary(t *testing.T) {
 	} {
 		names, bodies = append(names, name), append(bodies, body)
 	}
+	for name, content := range map[string]string{
+		"end_turn": `{"type":"thinking","thinking":"Is it?","signature":"c2ln"},{"type":"text","text":"Hel","citations":null},{"type":"text","text":"lo"}`,
+		"tool_use": `{"type":"text","text":"Now."},{"type":"tool_use","id":"c1","name":"a","input":{"text":"ä"}},{"type":"tool_use","id":"c2","name":"a","input":{}}`, "max_tokens": `{"type":"text","text":"Hel"}`,
+	} {
+		names = append(names, "no stream, "+name)
+		bodies = append(bodies, `{"id":"m","type":"message","role":"assistant","model":"m","content":[`+content+`],"stop_reason":"`+name+`","stop_sequence":null,"usage":{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":7}}`)
+	}
 	client, urls := npmtest.Serve(t, bodies)
 	var asked []npmtest.Asked
-	for i := range names {
-		asked = append(asked, npmtest.Asked{API: "messages", Way: "helper", URL: urls[i], Key: "any", Model: "m", Text: "Hi", Tools: true})
+	for i, body := range bodies {
+		way := "helper"
+		if strings.HasPrefix(body, "{") {
+			way = "whole"
+		}
+		asked = append(asked, npmtest.Asked{API: "messages", Way: way, URL: urls[i], Key: "any", Model: "m", Text: "Hi", Tools: true})
 	}
 	for i, theirs := range npmtest.AskByLibraries(t, asked) {
 		c, err := anthropic.New(anthropic.Config{BaseURL: urls[i], APIKey: key, Model: "m", HTTPClient: client, Retry: provider.Retry{MaxAttempts: 1}})
@@ -110,8 +121,8 @@ func TestStreamsAreReadAsByAnthropicsLibrary(t *testing.T) {
 		for _, c := range ours.Calls {
 			read.Calls = append(read.Calls, npmtest.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}
-		if names[i] == "a text that has begun" || names[i] == "more after the end" {
-			read.Shown = theirs.Shown // the library does not show the first, and does not stop at the second
+		if names[i] == "a text that has begun" || names[i] == "more after the end" || asked[i].Way == "whole" {
+			read.Shown = theirs.Shown // the library shows neither a beginning nor what is no stream, and does not stop at the end
 		}
 		if diff := cmp.Diff(theirs, read); diff != "" {
 			t.Errorf("%s (-library +ours):\n%s", names[i], diff)

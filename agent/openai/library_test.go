@@ -67,6 +67,14 @@ func TestStreamsAreReadAsByOpenAIsLibrary(t *testing.T) {
 	streams["chat, an error"] = sse(false, `{"id":"c","choices":[{"index":0,"delta":{"content":"Hel"}}]}`, `{"error":{"message":"No.","type":"server_error","code":null,"param":null}}`)
 	streams["chat, a named error"] = "event: error\n" + sse(false, `{"message":"No.","type":"server_error"}`)
 	streams["chat, cut"] = "data: " + `{"id":"c","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"}}]}` + "\n\n"
+	for name, choice := range map[string]string{
+		"text":    `"message":{"role":"assistant","content":"Hello","refusal":null,"annotations":[]},"finish_reason":"stop"`,
+		"refusal": `"message":{"role":"assistant","content":null,"refusal":"No."},"finish_reason":"stop"`,
+		"calls":   `"message":{"role":"assistant","content":null,"tool_calls":[{"id":"one","type":"function","function":{"name":"a","arguments":"{\"text\":1}"}},{"id":"two","type":"function","function":{"name":"b","arguments":"{}"}}]},"finish_reason":"tool_calls"`,
+		"limit":   `"message":{"role":"assistant","content":"Hel"},"finish_reason":"length"`,
+	} {
+		streams["chat, no stream, "+name] = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"logprobs":null,` + choice + `}],"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12}}`
+	}
 	maps.Copy(streams, responseStreams())
 
 	names := slices.Sorted(maps.Keys(streams))
@@ -78,7 +86,11 @@ func TestStreamsAreReadAsByOpenAIsLibrary(t *testing.T) {
 	var asked []npmtest.Asked
 	for i, name := range names {
 		api, _, _ := strings.Cut(name, ",")
-		asked = append(asked, npmtest.Asked{API: api, Way: "helper", URL: urls[i], Key: "any", Model: "m", Text: "Hi", Tools: strings.Contains(name, "call")})
+		way := "helper"
+		if strings.HasPrefix(bodies[i], "{") {
+			way = "whole"
+		}
+		asked = append(asked, npmtest.Asked{API: api, Way: way, URL: urls[i], Key: "any", Model: "m", Text: "Hi", Tools: strings.Contains(name, "call")})
 	}
 	for i, theirs := range npmtest.AskByLibraries(t, asked) {
 		c, err := openai.New(openai.Config{BaseURL: urls[i], Model: "m", APIKey: key, API: asked[i].API, HTTPClient: client, Retry: provider.Retry{MaxAttempts: 1}})
@@ -98,8 +110,8 @@ func TestStreamsAreReadAsByOpenAIsLibrary(t *testing.T) {
 		for _, c := range ours.Calls {
 			read.Calls = append(read.Calls, npmtest.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}
-		if names[i] == "chat, two choices" {
-			theirs.Shown = read.Shown // the library shows all of them
+		if names[i] == "chat, two choices" || asked[i].Way == "whole" {
+			theirs.Shown = read.Shown // the library shows all choices, and nothing without a stream
 		}
 		if diff := cmp.Diff(theirs, read); diff != "" {
 			t.Errorf("%s (-library +ours):\n%s", names[i], diff)
@@ -138,8 +150,8 @@ func responseStreams() map[string]string {
 	about := func(index, kind, more string) string {
 		return `{"type":"response.` + kind + `","sequence_number":1,"output_index":` + index + `,"item_id":"i` + index + `",` + more + `}`
 	}
-	message := func(index, status, content string) string {
-		return `{"type":"message","id":"i` + index + `","role":"assistant","status":"` + status + `","content":[` + content + `]}`
+	message := func(status, content string) string {
+		return `{"type":"message","id":"i0","role":"assistant","status":"` + status + `","content":[` + content + `]}`
 	}
 	part := func(text string) string {
 		return `{"type":"output_text","text":"` + text + `","annotations":[],"logprobs":[]}`
@@ -147,8 +159,8 @@ func responseStreams() map[string]string {
 	function := func(index, name, arguments string) string {
 		return `{"type":"function_call","id":"i` + index + `","call_id":"c` + index + `","name":"` + name + `","arguments":"` + arguments + `","status":"completed"}`
 	}
-	begun := []string{item("0", "added", message("0", "in_progress", "")), about("0", "content_part.added", `"content_index":0,"part":`+part("")), about("0", "output_text.delta", `"content_index":0,"delta":"Hel"`)}
-	spoken := slices.Concat(begun, []string{about("0", "output_text.delta", `"content_index":0,"delta":"lo"`), about("0", "output_text.done", `"content_index":0,"text":"Hello"`), about("0", "content_part.done", `"content_index":0,"part":`+part("Hello")), item("0", "done", message("0", "completed", part("Hello")))})
+	begun := []string{item("0", "added", message("in_progress", "")), about("0", "content_part.added", `"content_index":0,"part":`+part("")), about("0", "output_text.delta", `"content_index":0,"delta":"Hel"`)}
+	spoken := slices.Concat(begun, []string{about("0", "output_text.delta", `"content_index":0,"delta":"lo"`), about("0", "output_text.done", `"content_index":0,"text":"Hello"`), about("0", "content_part.done", `"content_index":0,"part":`+part("Hello")), item("0", "done", message("completed", part("Hello")))})
 	calls := []string{
 		item("0", "added", function("0", "a", "")), item("1", "added", function("1", "b", "")),
 		about("1", "function_call_arguments.delta", `"delta":"{"`), about("0", "function_call_arguments.delta", `"delta":"{\"text\":"`),
@@ -157,16 +169,16 @@ func responseStreams() map[string]string {
 	}
 	both := function("0", "a", `{\"text\":1}`) + "," + function("1", "b", "{}")
 	streams := map[string][]string{
-		"text":                       append(spoken, response("completed", "completed", `"output":[`+message("0", "completed", part("Hello"))+`],`+tokens)),
+		"text":                       append(spoken, response("completed", "completed", `"output":[`+message("completed", part("Hello"))+`],`+tokens)),
 		"text, the output left out":  append(spoken, response("completed", "completed", tokens)),
 		"calls by turns":             append(calls, response("completed", "completed", `"output":[`+both+`],`+tokens)),
 		"calls, the output left out": append(calls, response("completed", "completed", tokens)),
-		"a whole answer alone":       {response("completed", "completed", `"output":[`+message("0", "completed", part("Hello"))+`],`+tokens)},
-		"a message of two parts":     {response("completed", "completed", `"output":[`+message("0", "completed", part("Hel")+","+part("lo"))+`],`+tokens)},
-		"a refusal":                  {response("completed", "completed", `"output":[`+message("0", "completed", `{"type":"refusal","refusal":"No."}`)+`],`+tokens)},
-		"incomplete":                 append(begun, response("incomplete", "incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[`+message("0", "incomplete", part("Hel"))+`],`+tokens)),
+		"a whole answer alone":       {response("completed", "completed", `"output":[`+message("completed", part("Hello"))+`],`+tokens)},
+		"a message of two parts":     {response("completed", "completed", `"output":[`+message("completed", part("Hel")+","+part("lo"))+`],`+tokens)},
+		"a refusal":                  {response("completed", "completed", `"output":[`+message("completed", `{"type":"refusal","refusal":"No."}`)+`],`+tokens)},
+		"incomplete":                 append(begun, response("incomplete", "incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[`+message("incomplete", part("Hel"))+`],`+tokens)),
 		"incomplete, no output":      append(begun, response("incomplete", "incomplete", `"incomplete_details":{"reason":"max_output_tokens"},`+tokens)),
-		"filtered":                   append(begun, response("incomplete", "incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[`+message("0", "incomplete", part("Hel"))+`],`+tokens)),
+		"filtered":                   append(begun, response("incomplete", "incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[`+message("incomplete", part("Hel"))+`],`+tokens)),
 		"failed":                     append(begun, response("failed", "failed", `"error":{"code":"server_error","message":"No."},"output":[]`)),
 		"an error":                   append(begun, `{"type":"error","sequence_number":1,"code":"server_error","message":"No.","param":null}`),
 		"cut":                        begun,
@@ -176,6 +188,10 @@ func responseStreams() map[string]string {
 	for name, events := range streams {
 		out["responses, "+name] = sse(true, append([]string{began, response("in_progress", "in_progress", `"output":[]`)}, events...)...)
 	}
+	for name, output := range map[string]string{"text": message("completed", part("Hello")), "calls": both} {
+		out["responses, no stream, "+name] = `{"id":"resp","object":"response","created_at":1,"status":"completed","model":"m","error":null,"incomplete_details":null,"output":[` + output + `],` + tokens + `}`
+	}
+	out["responses, no stream, limit"] = `{"id":"resp","object":"response","created_at":1,"status":"incomplete","model":"m","error":null,"incomplete_details":{"reason":"max_output_tokens"},"output":[` + message("incomplete", part("Hel")) + `],` + tokens + `}`
 	return out
 }
 

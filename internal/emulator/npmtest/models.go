@@ -61,7 +61,7 @@ func AskByLibraries(t testing.TB, asked []Asked) []Answer {
 }
 
 // Serve answers each request with the stream whose number is the first element of the path, and returns the base URLs
-// of the streams.
+// of the streams. An object is an answer without a stream.
 func Serve(t testing.TB, streams []string) (client *http.Client, urls []string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,11 @@ func Serve(t testing.TB, streams []string) (client *http.Client, urls []string) 
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
+		kind := "text/event-stream"
+		if strings.HasPrefix(streams[i], "{") {
+			kind = "application/json"
+		}
+		w.Header().Set("Content-Type", kind)
 		_, _ = io.WriteString(w, streams[i])
 	}))
 	t.Cleanup(srv.Close)
