@@ -203,7 +203,8 @@ func (a *answer) appendDelta(p *piece, e *event) {
 		a.onText(e.Delta.Text)
 	case "thinking_delta":
 		p.thinking.WriteString(e.Delta.Thinking)
-	case "signature_delta":
+	case "signature_delta": // is whole, as Anthropic's own library takes it
+		p.signature.Reset()
 		p.signature.WriteString(e.Delta.Signature)
 	case "input_json_delta":
 		p.input.WriteString(e.Delta.PartialJSON)
@@ -212,7 +213,7 @@ func (a *answer) appendDelta(p *piece, e *event) {
 
 // piece is a block of an answer: its start event and the deltas received so far.
 type piece struct {
-	Type, Name, Text, Thinking, Signature string
+	Type, Name, Text, Thinking string
 
 	ID provider.Text // some servers send a number
 
@@ -255,7 +256,7 @@ func (p *piece) raw() (json.RawMessage, error) {
 	for name, value := range map[string]struct {
 		began string
 		more  *strings.Builder
-	}{"text": {p.Text, &p.text}, "thinking": {p.Thinking, &p.thinking}, "signature": {p.Signature, &p.signature}} {
+	}{"text": {p.Text, &p.text}, "thinking": {p.Thinking, &p.thinking}, "signature": {"", &p.signature}} {
 		if value.more.Len() == 0 {
 			continue
 		}

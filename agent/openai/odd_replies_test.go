@@ -34,6 +34,7 @@ func TestRepliesInOtherTypes(t *testing.T) {
 			respond(200, "application/json", `{"choices":[{"index":"0","message":{"content":null,"tool_calls":[{"id":7,"type":"function","function":{"name":"note","arguments":{"n":725653563933458433}}}]},"finish_reason":null}]}`),
 			agent.Reply{Calls: []agent.Call{call}},
 		},
+		"a byte order mark":        {respond(200, "application/json", "\ufeff"+`{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}`), agent.Reply{Text: "Hello"}},
 		"no arguments":             {stream(delta(`{"id":"7","function":{"name":"note","arguments":null}}`), end), agent.Reply{Calls: []agent.Call{{ID: "7", Name: "note"}}}},
 		"no finish reason":         {stream(whole), agent.Reply{Calls: []agent.Call{call}}},
 		"a text, no finish reason": {stream(hello, lo), agent.Reply{Text: "Hello", Model: "m-1"}},

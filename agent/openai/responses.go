@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	api "github.com/sashabaranov/go-openai"
@@ -70,10 +71,12 @@ type response struct {
 
 // event is a stream event, or the response of a server that does not stream.
 type event struct {
-	Type     string    `json:"type"`
-	Delta    any       `json:"delta"`
-	Item     item      `json:"item"`
-	Response *response `json:"response"`
+	Type  string `json:"type"`
+	Delta any    `json:"delta"`
+	Item  item   `json:"item"`
+	// Index is the place of the item in the output.
+	Index    provider.Count `json:"output_index"`
+	Response *response      `json:"response"`
 	// Code and Message describe the error, for servers that do not nest them in an error object.
 	Code    any             `json:"code"`
 	Message json.RawMessage `json:"message"`
@@ -85,12 +88,51 @@ type responseCollector struct {
 	onText func(text string) // to the observer
 	origin string
 	text   strings.Builder
-	items  []item
+	items  []*openItem
 	final  *response
 	// received counts the bytes of all deltas. reported is the usage in the last event.
 	received int
 	reported *responseUsage
 	family   provider.Family
+}
+
+// openItem is an item of a response whose output is not in the last event.
+type openItem struct {
+	item
+	index provider.Count
+	done  bool
+}
+
+// open returns the item that an event continues, or nil.
+func (r *responseCollector) open(index provider.Count) *openItem {
+	for _, it := range slices.Backward(r.items) {
+		if it.index == index && !it.done {
+			return it
+		}
+	}
+	return nil
+}
+
+// addItem adds the item of an event, unless the event completes one.
+func (r *responseCollector) addItem(e *event, done bool) {
+	it := r.open(e.Index)
+	if it == nil || !done {
+		if len(r.items) >= maxCalls {
+			return
+		}
+		it = &openItem{index: e.Index}
+		r.items = append(r.items, it)
+	}
+	it.item, it.done = e.Item, done
+}
+
+// output returns the items in their order. A call that was cut off is among them.
+func (r *responseCollector) output() (output []item) {
+	slices.SortStableFunc(r.items, func(a, b *openItem) int { return int(a.index - b.index) })
+	for _, it := range r.items {
+		output = append(output, it.item)
+	}
+	return output
 }
 
 // responseUsage holds the token counts of a response.
@@ -118,9 +160,11 @@ func (r *responseCollector) handleEvent(raw []byte) error {
 		if e.Type == "response.output_text.delta" {
 			r.onText(text)
 		}
-	case "response.output_item.done":
-		if len(r.items) < maxCalls {
-			r.items = append(r.items, e.Item)
+	case "response.output_item.added", "response.output_item.done":
+		r.addItem(&e, e.Type == "response.output_item.done")
+	case "response.function_call_arguments.delta":
+		if it := r.open(e.Index); it != nil {
+			it.Arguments += provider.Arguments(text)
 		}
 	case "response.completed", "response.incomplete", "response.failed":
 		return r.handleLast(e.Response, e.Type)
@@ -184,7 +228,7 @@ func (r *responseCollector) reply(err error) (agent.Reply, error) {
 	}
 	output := r.final.Output
 	if len(output) == 0 {
-		output = r.items
+		output = r.output()
 	}
 	reply := agent.Reply{Model: r.final.Model, Truncated: r.final.Status == api.ResponseStatusIncomplete}
 	reply.Text, reply.Calls, reply.Reasoning = decodeOutput(output, r.origin)
@@ -218,9 +262,12 @@ func decodeOutput(output []item, origin string) (text string, calls []agent.Call
 	for _, it := range output {
 		switch it.Type {
 		case itemMessage:
+			text, refusal := "", ""
 			for _, c := range it.Content {
-				said, refused = appendText(said, c.Text), appendText(refused, c.Refusal)
+				text += c.Text
+				refusal += c.Refusal
 			}
+			said, refused = appendText(said, text), appendText(refused, refusal)
 			back.Items = append(back.Items, item{Type: itemMessage, Phase: it.Phase})
 		case itemCall:
 			calls = append(calls, agent.Call{ID: string(it.CallID), Name: it.Name, Arguments: string(it.Arguments)})

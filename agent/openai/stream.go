@@ -289,6 +289,9 @@ func (a *accumulator) reply(err error) (agent.Reply, error) {
 	if r.Text == "" {
 		r.Text = a.refusal.String()
 	}
+	if !slices.ContainsFunc(a.calls, func(c *call) bool { return c.index < 0 }) {
+		slices.SortStableFunc(a.calls, func(c, d *call) int { return c.index - d.index }) // they may come by turns
+	}
 	for _, c := range a.calls {
 		if c.name == "" && c.arguments.Len() == 0 {
 			continue // a server that has no call says so with an empty one

@@ -94,14 +94,18 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 		if err != nil {
 			return fmt.Errorf("read the reply: %w", err)
 		}
-		if err := add(raw); err != nil {
+		if err := add(bytes.TrimPrefix(raw, byteOrderMark)); err != nil {
 			return err
 		}
 		return io.EOF
 	}
 	e := eventReader{add: add}
-	for lines := bufio.NewReader(resp.Body); ; {
-		line, ended := lines.ReadBytes('\n')
+	lines := lineReader{Reader: bufio.NewReader(resp.Body)}
+	if begin, _ := lines.Peek(len(byteOrderMark)); bytes.Equal(begin, byteOrderMark) {
+		_, _ = lines.Discard(len(begin))
+	}
+	for {
+		line, ended := lines.next()
 		if ended != nil && !errors.Is(ended, io.EOF) {
 			return ended
 		}
@@ -117,6 +121,35 @@ func ForEachEvent(resp *http.Response, add func(raw []byte) error) error {
 		}
 		if ended != nil {
 			return ended
+		}
+	}
+}
+
+// byteOrderMark may precede a reply, and is no part of it.
+var byteOrderMark = []byte("\ufeff")
+
+// lineReader reads lines that end with CR, LF or both, as server-sent events may
+// (html.spec.whatwg.org/multipage/server-sent-events.html).
+type lineReader struct {
+	*bufio.Reader
+	afterCR bool // the LF that belongs to it has not been read, since waiting for it would hold the line back
+}
+
+// next returns the next line without its end, and the error after the last one.
+func (l *lineReader) next() (line []byte, err error) {
+	for {
+		c, err := l.ReadByte()
+		if err != nil {
+			return line, err
+		}
+		second := l.afterCR && c == '\n'
+		l.afterCR = c == '\r'
+		switch {
+		case second:
+		case c == '\r', c == '\n':
+			return line, nil
+		default:
+			line = append(line, c)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/wire"
 )
 
 // sign returns the signature of a thought. With BindSignatures it also covers before, the hash of the
@@ -80,7 +81,7 @@ func Thought(seq int) string { return fmt.Sprintf("thought %d of Claude", seq) }
 // directCaller marks a tool call that the model made itself.
 var directCaller = map[string]string{"type": "direct"}
 
-// writeReply streams a reply.
+// writeReply sends a reply, as a stream or as one body.
 func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, req *Request, d *messagesRequest, reply openai.Reply) {
 	var blocks []map[string]any
 	if s.cfg.AlwaysThink || d.Thinking != nil && d.Thinking.Type != "disabled" {
@@ -104,11 +105,60 @@ func (s *Server) writeReply(w http.ResponseWriter, r *http.Request, req *Request
 	if reply.Finish != "" {
 		stop = reply.Finish
 	}
+	if !d.Stream {
+		s.writeMessage(w, r, req, blocks, stop, reply)
+		return
+	}
 	st := &stream{s: s, w: w, r: r, remaining: -1}
 	if reply.End != openai.EndComplete {
 		st.remaining = reply.Deltas
 	}
 	st.writeAll(req, blocks, stop, reply)
+}
+
+// messageObject returns a message with its usage.
+func messageObject(req *Request, blocks []map[string]any, stop any, output int) map[string]any {
+	usage := map[string]any{
+		"input_tokens": req.Usage.Input, "cache_creation_input_tokens": req.Usage.CacheWritten, "cache_read_input_tokens": req.Usage.CacheRead, "output_tokens": output,
+		"cache_creation": map[string]any{"ephemeral_5m_input_tokens": req.Usage.CacheWritten - req.Usage.HourWritten, "ephemeral_1h_input_tokens": req.Usage.HourWritten}, "inference_geo": nil, "output_tokens_details": nil, "server_tool_use": nil, "service_tier": "standard", "speed": nil,
+	}
+	return map[string]any{
+		"id": fmt.Sprintf("msg_%d", req.Seq), "type": "message", "role": "assistant", "model": req.Model, "content": blocks,
+		"stop_reason": stop, "stop_sequence": nil, "stop_details": nil, "container": nil, "diagnostics": nil, "usage": usage,
+	}
+}
+
+// outputTokens returns the tokens of an output of so many bytes.
+func outputTokens(size int) int { return size/bytesPerToken + 1 }
+
+// writeMessage sends a reply as one body. It breaks off in the way that the reply asks for, as far as that can be
+// done without a stream.
+func (s *Server) writeMessage(w http.ResponseWriter, r *http.Request, req *Request, blocks []map[string]any, stop string, reply openai.Reply) {
+	if reply.End == openai.EndStall {
+		s.life.Sleep(r.Context(), 0)
+	}
+	if reply.End != openai.EndComplete {
+		panic(http.ErrAbortHandler)
+	}
+	size := len(reply.Text)
+	for _, b := range blocks {
+		switch b["type"] {
+		case "text":
+			b["citations"] = nil
+		case "thinking":
+			size += len(b["thinking"].(string))
+		case "tool_use":
+			b["caller"] = directCaller
+			size += len(b["input"].(json.RawMessage))
+		}
+	}
+	body, err := json.Marshal(messageObject(req, blocks, stop, outputTokens(size)))
+	if err != nil { // malformed arguments of a call
+		writeError(w, newError(http.StatusInternalServerError, "api_error", "%v", err))
+		return
+	}
+	s.check("message", body)
+	wire.WriteJSON(w, http.StatusOK, "application/json", json.RawMessage(body))
 }
 
 // stream writes one reply as events (build-with-claude/streaming).
@@ -122,14 +172,7 @@ type stream struct {
 
 func (st *stream) writeAll(req *Request, blocks []map[string]any, stop string, reply openai.Reply) {
 	st.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	usage := map[string]any{
-		"input_tokens": req.Usage.Input, "cache_creation_input_tokens": req.Usage.CacheWritten, "cache_read_input_tokens": req.Usage.CacheRead, "output_tokens": 1,
-		"cache_creation": map[string]any{"ephemeral_5m_input_tokens": req.Usage.CacheWritten - req.Usage.HourWritten, "ephemeral_1h_input_tokens": req.Usage.HourWritten}, "inference_geo": nil, "output_tokens_details": nil, "server_tool_use": nil, "service_tier": "standard", "speed": nil,
-	}
-	st.emit("message_start", map[string]any{"message": map[string]any{
-		"id": fmt.Sprintf("msg_%d", req.Seq), "type": "message", "role": "assistant", "model": req.Model, "content": []any{},
-		"stop_reason": nil, "stop_sequence": nil, "stop_details": nil, "container": nil, "diagnostics": nil, "usage": usage,
-	}})
+	st.emit("message_start", map[string]any{"message": messageObject(req, []map[string]any{}, nil, 1)})
 	st.emit("ping", map[string]any{})
 	output := 0
 	for i, b := range blocks {
@@ -146,7 +189,7 @@ func (st *stream) writeAll(req *Request, blocks []map[string]any, stop string, r
 		"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil, "stop_details": nil, "container": nil},
 		"usage": map[string]any{ // totals so far
 			"input_tokens": req.Usage.Input, "cache_creation_input_tokens": req.Usage.CacheWritten, "cache_read_input_tokens": req.Usage.CacheRead,
-			"output_tokens": output/bytesPerToken + 1, "output_tokens_details": nil, "server_tool_use": nil,
+			"output_tokens": outputTokens(output), "output_tokens_details": nil, "server_tool_use": nil,
 		},
 	})
 	st.emit("message_stop", map[string]any{})

@@ -8,7 +8,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON describes the values that Anthropic's own library (the package @anthropic-ai/sdk 1.12.0,
+// contractJSON describes the values that Anthropic's own library (the package @anthropic-ai/sdk 1.14.0,
 // MIT) sends and reads, as far as they are emulated. TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json

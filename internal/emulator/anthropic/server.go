@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,13 @@ type Config struct {
 	// logger gets one line per request at level Debug. Nil means no log.
 	logger *slog.Logger
 }
+
+// The versions of the API (platform.claude.com/docs/en/api/versioning). The newer one takes no temperature; its other
+// differences are about what is not emulated.
+const oldVersion, newVersion = "2023-06-01", "2026-10-21"
+
+// requestID is the id of each request.
+const requestID = "req_emulator"
 
 var errClosed = errors.New("anthropic emulator: closed")
 
@@ -126,11 +134,13 @@ func (s *Server) record(req Request) {
 
 // ServeHTTP answers POST /v1/messages and GET /v1/models.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	key := r.Header.Get("X-Api-Key")
+	w.Header().Set("Request-Id", requestID)
+	// Anthropic's own library sends a key as a bearer token since 1.0.
+	key := cmp.Or(r.Header.Get("X-Api-Key"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	switch {
 	case key == "" || s.cfg.Key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.cfg.Key)) != 1:
 		writeError(w, newError(http.StatusUnauthorized, "authentication_error", "invalid x-api-key"))
-	case r.Header.Get("Anthropic-Version") != "2023-06-01":
+	case !slices.Contains([]string{oldVersion, newVersion}, r.Header.Get("Anthropic-Version")):
 		writeError(w, invalidRequest("anthropic-version: header is required"))
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/messages":
 		s.handleMessages(w, r)
@@ -160,11 +170,15 @@ func (s *Server) handleMessages(w http.ResponseWriter, r *http.Request) {
 	}
 	req := Request{Body: body, Header: r.Header.Clone()}
 	req.Header.Del("X-Api-Key")
+	req.Header.Del("Authorization")
 	s.mu.Lock()
 	s.lastSeq++
 	req.Seq, req.At = s.lastSeq, s.cfg.Now()
 	s.mu.Unlock()
 	d, refused := s.decode(body)
+	if refused == nil && d.Temperature != nil && r.Header.Get("Anthropic-Version") == newVersion {
+		refused = invalidRequest("temperature: Extra inputs are not permitted")
+	}
 	if refused == nil {
 		d.fillRequest(&req)
 		req.Usage, refused = s.measure(d)
@@ -208,7 +222,7 @@ func withType(e *openai.Error) *openai.Error {
 }
 
 func errorBody(e *openai.Error) map[string]any {
-	return map[string]any{"type": "error", "error": map[string]any{"type": e.Type, "message": e.Message}, "request_id": "req_emulator"}
+	return map[string]any{"type": "error", "error": map[string]any{"type": e.Type, "message": e.Message}, "request_id": requestID}
 }
 
 func writeError(w http.ResponseWriter, e *openai.Error) {

@@ -130,7 +130,7 @@ func TestWhatIsBilled(t *testing.T) {
 // A reply is a stream of events, each named as its type.
 func TestAReply(t *testing.T) {
 	_, post := start(t, anthropic.Config{})
-	_, answer := post(said("Be kind.", text("hello", "")))
+	_, answer := post(strings.Replace(said("Be kind.", text("hello", "")), "{", `{"stream":true,`, 1))
 	var kinds []string
 	for event := range strings.SplitSeq(strings.TrimSpace(answer), "\n\n") {
 		name, data, _ := strings.Cut(strings.TrimPrefix(event, "event: "), "\ndata: ")

@@ -1,5 +1,5 @@
-// Package npmtest runs in tests what internal/emulator/wire/testdata/clients/install has installed from npm:
-// Telegram's own reader of texts, and the libraries that other bots are made of.
+// Package npmtest runs in tests what internal/emulator/wire/testdata/{clients,types}/install have installed from npm:
+// Telegram's own reader of texts, the libraries that other bots are made of, and those of the models' services.
 package npmtest
 
 import (
@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,7 +18,7 @@ import (
 // patience is the time that a script may take, which is a few seconds on a machine that is not busy.
 const patience = 3 * time.Minute
 
-const installer = "internal/emulator/wire/testdata/clients/install"
+const installer = "internal/emulator/wire/testdata/{clients,types}/install"
 
 // Run runs a script of Node, with the installed packages, and returns what it prints. The script finds input as
 // JSON where it reads its standard input. A test whose packages are not installed is skipped, unless
@@ -27,11 +29,17 @@ func Run(t testing.TB, script string, input any, packages ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules := filepath.Join(cache, "oneclaw", "clients", "node_modules")
+	var modules []string
+	for _, folder := range []string{"clients", "types"} {
+		modules = append(modules, filepath.Join(cache, "oneclaw", folder, "node_modules"))
+	}
 	for _, name := range packages {
-		if _, err := os.Stat(filepath.Join(modules, filepath.FromSlash(name))); err != nil {
+		if !slices.ContainsFunc(modules, func(dir string) bool {
+			_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+			return err == nil
+		}) {
 			if os.Getenv("TEST_ONECLAW_TYPES") == "must" {
-				t.Fatalf("%s is not installed: run %s: %v", name, installer, err)
+				t.Fatalf("%s is not installed: run %s", name, installer)
 			}
 			t.Skipf("%s is not installed: run %s", name, installer)
 		}
@@ -43,7 +51,7 @@ func Run(t testing.TB, script string, input any, packages ...string) []byte {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "-e", script)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+strings.Join(modules, string(filepath.ListSeparator)))
 	cmd.Stdin = bytes.NewReader(given)
 	var told bytes.Buffer
 	cmd.Stderr = &told

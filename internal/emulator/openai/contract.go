@@ -7,7 +7,7 @@ import (
 	"oneclaw/internal/emulator/wire"
 )
 
-// contractJSON describes the values that OpenAI's own library (the package openai 6.49.0, Apache-2.0)
+// contractJSON describes the values that OpenAI's own library (the package openai 7.59.0, Apache-2.0)
 // sends and reads, as far as they are emulated. TestContractsAreWhatTheTypesSay generates it.
 //
 //go:embed contract.json

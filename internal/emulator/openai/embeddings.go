@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -25,7 +26,7 @@ func (s *Server) handleEmbeddings(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	texts, model, refused := readEmbeddings(body)
+	texts, model, encoded, refused := readEmbeddings(body)
 	if refused == nil && !slices.Contains(s.cfg.Models, model) {
 		refused = &Error{Status: 404, Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", model), Code: "model_not_found"}
 	}
@@ -34,9 +35,9 @@ func (s *Server) handleEmbeddings(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	type vector struct {
-		Object    string    `json:"object"`
-		Index     int       `json:"index"`
-		Embedding []float32 `json:"embedding"`
+		Object    string `json:"object"`
+		Index     int    `json:"index"`
+		Embedding any    `json:"embedding"`
 	}
 	data := make([]vector, len(texts))
 	tokens := 0
@@ -51,6 +52,15 @@ func (s *Server) handleEmbeddings(w http.ResponseWriter, r *http.Request) {
 		"object": "list", "model": model, "data": data, "usage": map[string]int{"prompt_tokens": tokens, "total_tokens": tokens},
 	}
 	s.check("vectors", answer)
+	if encoded {
+		for i := range data {
+			raw, err := binary.Append(nil, binary.LittleEndian, data[i].Embedding)
+			if err != nil {
+				panic(err) // only our own numbers
+			}
+			data[i].Embedding = raw // which JSON has as base64
+		}
+	}
 	writeJSON(w, http.StatusOK, answer)
 }
 
@@ -61,32 +71,32 @@ func (s *Server) EmbeddedCount() int {
 	return s.embeddedCount
 }
 
-// readEmbeddings parses and checks an embeddings request. It returns the texts and the model.
-func readEmbeddings(body []byte) ([]string, string, *Error) {
+// readEmbeddings parses and checks an embeddings request. It returns the texts and the model. encoded asks for
+// base64, as OpenAI's library does unless told otherwise.
+func readEmbeddings(body []byte) (texts []string, model string, encoded bool, refused *Error) {
 	var req struct {
 		Input          json.RawMessage `json:"input"`
 		Model          string          `json:"model"`
 		EncodingFormat string          `json:"encoding_format"`
 	}
 	if json.Unmarshal(body, &req) != nil {
-		return nil, "", invalid("", "", "We could not parse the JSON body of your request.")
+		return nil, "", false, invalid("", "", "We could not parse the JSON body of your request.")
 	}
-	var texts []string
 	var one string
 	switch {
 	case req.Model == "":
-		return nil, "", invalid("model", "missing_required_parameter", "you must provide a model parameter")
-	case req.EncodingFormat != "" && req.EncodingFormat != "float":
-		return nil, "", invalid("encoding_format", "invalid_value", "This server knows the encoding_format 'float' alone.")
+		return nil, "", false, invalid("model", "missing_required_parameter", "you must provide a model parameter")
+	case !slices.Contains([]string{"", "float", "base64"}, req.EncodingFormat):
+		return nil, "", false, invalid("encoding_format", "invalid_value", "Invalid value: '%s'. Supported values are: 'float' and 'base64'.", req.EncodingFormat) // assumed
 	case json.Unmarshal(req.Input, &one) == nil:
 		texts = []string{one}
 	case json.Unmarshal(req.Input, &texts) != nil || len(texts) == 0 || len(texts) > maxEmbeddedTexts:
-		return nil, "", invalid("input", "invalid_type", "'$.input' is invalid: expected a string or an array of 1 to %d strings.", maxEmbeddedTexts)
+		return nil, "", false, invalid("input", "invalid_type", "'$.input' is invalid: expected a string or an array of 1 to %d strings.", maxEmbeddedTexts)
 	}
 	if slices.Contains(texts, "") {
-		return nil, "", invalid("input", "invalid_value", "'$.input' is invalid: input cannot be an empty string.")
+		return nil, "", false, invalid("input", "invalid_value", "'$.input' is invalid: input cannot be an empty string.")
 	}
-	return texts, req.Model, nil
+	return texts, req.Model, req.EncodingFormat == "base64", nil
 }
 
 // embedText hashes the prefixes of a text's words into a unit vector.

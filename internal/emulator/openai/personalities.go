@@ -109,8 +109,9 @@ var profiles = []Profile{
 		overflow: Error{Status: 400, Message: "The input token count ({n}) exceeds the maximum number of tokens allowed ({max})."},
 		// open-webui/computer #224: calls have no index, and their finish reason is that of a text.
 		makeCallID: func(seq, n int, _ string) string { return fmt.Sprintf("function-call-%d", seq*100+n) }, noCallIndex: true,
-		// ai.google.dev/api/models
-		Pages: map[string]string{"/v1beta/models/{model}": `{"name":"models/{model}","displayName":"Gemini","inputTokenLimit":{context},"outputTokenLimit":65536,"thinking":true,"supportedGenerationMethods":["generateContent","createCachedContent"]}`},
+		// ai.google.dev/api/models, ai.google.dev/gemini-api/docs/api-key
+		pageKey: "X-Goog-Api-Key",
+		Pages:   map[string]string{"/v1beta/models/{model}": `{"name":"models/{model}","displayName":"Gemini","inputTokenLimit":{context},"outputTokenLimit":65536,"thinking":true,"supportedGenerationMethods":["generateContent","createCachedContent"]}`},
 	},
 	{
 		Name: "anthropic", URL: "https://api.anthropic.com/v1", Model: "claude-sonnet-4-5",

@@ -80,9 +80,11 @@ type Profile struct {
 	ContentParts, noCallIndex, streamComments bool
 
 	// ModelEntry has the fields of the model in the list of models, besides its id. Pages are the
-	// contents of other paths. {model} and {context} are replaced.
+	// contents of other paths. {model} and {context} are replaced. pageKey is the header with the key for them; empty
+	// means Authorization.
 	ModelEntry string
 	Pages      map[string]string
+	pageKey    string
 }
 
 // ReasoningStyle is the place of the reasoning in a reply.

@@ -14,7 +14,7 @@ func (s *Server) writeResponse(w http.ResponseWriter, r *http.Request, req Reque
 	status, whole := "completed", map[string]any{
 		"id": fmt.Sprintf("resp_emulator%d", req.Seq), "object": "response", "created_at": req.At.Unix(), "model": req.Model,
 		"output": output, "error": nil, "incomplete_details": nil, "instructions": nil, "metadata": map[string]string{},
-		"parallel_tool_calls": true, "temperature": 1, "tool_choice": "auto", "tools": []any{}, "top_p": 1,
+		"parallel_tool_calls": true, "temperature": 1, "tool_choice": "auto", "tools": []any{}, "top_p": 1, "access_programs": nil,
 	}
 	if reply.Finish == "length" || reply.Finish == "content_filter" {
 		reason := map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"}[reply.Finish]
@@ -83,6 +83,7 @@ func (st *eventStream) writeAll(reply Reply, whole map[string]any, output []map[
 	began["status"], began["output"], began["incomplete_details"] = "in_progress", []any{}, nil
 	delete(began, "usage")
 	st.emit("response.created", map[string]any{"response": began})
+	st.emit("response.in_progress", map[string]any{"response": began})
 	for i, it := range output {
 		if !st.writeItem(i, it, reply) {
 			st.breakOff(reply.End, reply.StreamError)
@@ -105,31 +106,53 @@ func (st *eventStream) writeAll(reply Reply, whole map[string]any, output []map[
 
 // writeItem sends one item. It returns false if the stream breaks off.
 func (st *eventStream) writeItem(i int, it map[string]any, reply Reply) bool {
-	var deltas []string
-	kind, delta := "", map[string]any{}
 	added := maps.Clone(it)
 	added["status"] = "in_progress"
-	switch it["type"] {
-	case "message":
-		kind, delta["content_index"], delta["logprobs"] = "response.output_text.delta", 0, []any{}
-		deltas = textDeltas(reply.Text, st.words)
-		added["content"] = []any{}
-	case "function_call":
-		kind = "response.function_call_arguments.delta"
-		arguments, _ := it["arguments"].(string)
-		deltas = append(deltas, arguments)
+	about := map[string]any{"output_index": i, "item_id": it["id"]} // in each event between the first and the last
+	arguments, isCall := it["arguments"].(string)
+	_, isMessage := it["content"]
+	if isCall {
 		added["arguments"] = ""
 	}
+	if isMessage {
+		added["content"], about["content_index"] = []any{}, 0
+	}
+	send := func(kind string, fields map[string]any) {
+		maps.Copy(fields, about)
+		st.emit(kind, fields)
+	}
 	st.emit("response.output_item.added", map[string]any{"output_index": i, "item": added})
-	for _, d := range deltas {
-		if st.remaining == 0 {
+	switch {
+	case isMessage:
+		part := func(text string) map[string]any {
+			return map[string]any{"part": map[string]any{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}}
+		}
+		send("response.content_part.added", part(""))
+		for _, d := range textDeltas(reply.Text, st.words) {
+			if !st.goesOn() {
+				return false
+			}
+			send("response.output_text.delta", map[string]any{"delta": d, "logprobs": []any{}})
+		}
+		send("response.output_text.done", map[string]any{"text": reply.Text, "logprobs": []any{}})
+		send("response.content_part.done", part(reply.Text))
+	case isCall:
+		if !st.goesOn() {
 			return false
 		}
-		st.remaining--
-		delta["delta"], delta["output_index"], delta["item_id"] = d, i, it["id"]
-		st.emit(kind, delta)
+		send("response.function_call_arguments.delta", map[string]any{"delta": arguments})
+		send("response.function_call_arguments.done", map[string]any{"arguments": arguments})
 	}
 	st.emit("response.output_item.done", map[string]any{"output_index": i, "item": it})
+	return true
+}
+
+// goesOn counts a delta. It returns false if the stream breaks off before it.
+func (st *eventStream) goesOn() bool {
+	if st.remaining == 0 {
+		return false
+	}
+	st.remaining--
 	return true
 }
 

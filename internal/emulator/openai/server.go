@@ -138,6 +138,7 @@ func (s *Server) Close() error { return s.life.Close(nil) }
 // /v1/images/generations, POST /v1/images/edits, POST /v1/audio/speech, POST /v1/audio/transcriptions and
 // GET /v1/models. The path of the service replaces /v1.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Request-Id", "req_emulator") // which the client libraries give with each error
 	if err := s.authorize(r); err != nil {
 		s.fail(w, err)
 		return
@@ -173,6 +174,9 @@ func (s *Server) authorize(r *http.Request) *Error {
 		return nil
 	}
 	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if p := &s.cfg.Profile; p.pageKey != "" && !strings.HasPrefix(r.URL.Path, p.basePath()) {
+		key, ok = r.Header.Get(p.pageKey), true
+	}
 	switch {
 	case !ok || key == "":
 		return &Error{Status: 401, Message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}

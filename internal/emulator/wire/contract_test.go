@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,37 @@ func TestContractsAreWhatTheTypesSay(t *testing.T) {
 				t.Errorf("%s is not what the types say: run go test -run TestContracts -update ./internal/emulator/wire", file)
 			}
 		})
+	}
+}
+
+// The versions that are claimed are those that are pinned.
+func TestPinnedVersionsAreThoseThatAreNamed(t *testing.T) {
+	pinned := map[string]string{}
+	for _, folder := range []string{"types", "clients"} {
+		var packages struct{ Dependencies map[string]string }
+		if err := json.Unmarshal(readFile(t, filepath.Join("testdata", folder, "package.json")), &packages); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(pinned, packages.Dependencies)
+	}
+	claims, err := filepath.Glob("../*/contract.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, file := range append(claims, "../../../docs/live.md") {
+		for _, m := range regexp.MustCompile("(@?[a-zA-Z][a-zA-Z0-9/-]*)`? ([0-9]+\\.[0-9]+\\.[0-9]+)").FindAllStringSubmatch(string(readFile(t, file)), -1) {
+			if name := strings.ToLower(m[1]); pinned[name] != "" {
+				if named[name] = true; m[2] != pinned[name] {
+					t.Errorf("%s names %s %s, which is pinned at %s", file, name, m[2], pinned[name])
+				}
+			}
+		}
+	}
+	for _, name := range []string{"@anthropic-ai/sdk", "@google/genai", "@grammyjs/types", "@slack/types", "openai"} {
+		if !named[name] {
+			t.Errorf("%s is not named", name)
+		}
 	}
 }
 
