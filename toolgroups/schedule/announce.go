@@ -247,6 +247,7 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 		case t.Version != u.After:
 			return toolgroups.ErrChanged
 		}
+		t.unclaimOnlyRun()
 		changed := *t
 		t.Name, t.Prompt, t.Uses, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.Outside, u.Before.User
 		t.Plan, t.Enabled, t.Version = u.Before.Plan, u.Before.Enabled, u.Before.Version
