@@ -43,11 +43,9 @@ func exceedsLine(call toolgroups.Call) bool {
 	type args struct {
 		Content string `json:"content"`
 	}
-	return toolgroups.ExceedsLine(call, maxAnnounced, func(in args) string {
-		if utf8.RuneCountInString(strings.TrimSpace(in.Content)) > MaxNoteLength {
-			return "" // the call fails
-		}
-		return in.Content
+	return toolgroups.ExceedsLine(call, func(in args) bool {
+		fails := utf8.RuneCountInString(strings.TrimSpace(in.Content)) > MaxNoteLength
+		return fails || wording.QuotesWhole(in.Content, maxAnnounced)
 	})
 }
 

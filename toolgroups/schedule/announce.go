@@ -138,8 +138,9 @@ func (s *Schedule) exceedsLine(call toolgroups.Call) bool {
 		Name   string `json:"name"`
 		Prompt string `json:"prompt"`
 	}
-	return toolgroups.ExceedsLine(call, maxShownPrompt, func(in args) string { return in.Prompt }) ||
-		toolgroups.ExceedsLine(call, maxShownName, func(in args) string { return in.Name })
+	return toolgroups.ExceedsLine(call, func(in args) bool {
+		return wording.QuotesWhole(in.Prompt, maxShownPrompt) && wording.QuotesWhole(in.Name, maxShownName)
+	})
 }
 
 // describe names the task of a call, whose arguments have its id alone.
