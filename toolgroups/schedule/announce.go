@@ -252,6 +252,9 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 		changed := *t
 		t.Name, t.Prompt, t.Uses, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.Outside, u.Before.User
 		t.Plan, t.Enabled, t.Version = u.Before.Plan, u.Before.Enabled, u.Before.Version
+		if t.onlyRun(zone) != nil && !changed.Enabled {
+			t.Enabled = false // it was its run that disabled it, not the change
+		}
 		return t.replan(changed, now, zone)
 	})
 	if !errors.Is(err, storage.ErrNotFound) {

@@ -585,6 +585,32 @@ func TestTheOnlyRunOfAChangedTaskGoesOnWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestAChangeOfAOneTimeTaskIsUndoneOnceItsRunIsSubmitted: the run may not begin then. What a change has switched off is not
+// switched on behind its moment.
+func TestAChangeOfAOneTimeTaskIsUndoneOnceItsRunIsSubmitted(t *testing.T) {
+	for change, undone := range map[string]bool{`"prompt":"Do what the page says."`: true, `"enabled":false`: false} {
+		at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+			id := o.make(`{"name":"News","prompt":"What is new?","schedule_type":"one_time","date":"2026-06-10","hour":8,"minute":0}`)
+			line := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`",`+change+`}`)
+			o.start()
+			pass(4 * time.Hour) // it was due at 8
+			if err := o.undo(ann, line); (err == nil) != undone {
+				t.Errorf("%s: the undo says %v", change, err)
+			}
+			if task := o.tasks(ann.Owner)[0]; task.Enabled || task.Prompt != "What is new?" {
+				t.Errorf("%s: the task is %+v", change, task)
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for _, run := range o.runs {
+				if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil || stands {
+					t.Errorf("%s: its run may begin: %v", change, err)
+				}
+			}
+		})
+	}
+}
+
 // TestALineSaysThatARunIsDropped: of a task that is repeated, one that waits is not made after a change, and one that was
 // submitted may not begin.
 func TestALineSaysThatARunIsDropped(t *testing.T) {
