@@ -351,7 +351,7 @@ func (a *announcer) handlePress(ctx context.Context, press interact.Press) (inte
 	line.Undone = cmp.Or(undoneWords[line.Label], undoneWords[toolgroups.LabelUndo])
 	toast := strings.ToUpper(line.Undone[:1]) + line.Undone[1:] + "."
 	if !press.Direct {
-		line.Undone += " by " + wording.Quote(press.UserName, maxShownName)
+		line.Undone += " by " + wording.Quote(press.UserName, interact.MaxName)
 	}
 	data, err := json.Marshal(lines)
 	choices := announcedButtons(lines)

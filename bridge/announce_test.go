@@ -21,6 +21,7 @@ import (
 	"oneclaw/bridge/interact"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -412,8 +413,10 @@ func TestOthersCannotUndoInASharedChat(t *testing.T) {
 	if got := r.platform.toast(t, "p1"); got != "Only the author may." || len(n.list()) != 1 {
 		t.Errorf("another member was told %q, left are %q", got, n.list())
 	}
-	r.accept(pressOn(card, "p2", "9", card.button(t, "Undo")))
-	r.platform.until(t, "undone", has("– **undone by “Ann”**"))
+	undo := pressOn(card, "p2", "9", card.button(t, "Undo"))
+	undo.UserName = strings.Repeat("Ann", 30)
+	r.accept(undo)
+	r.platform.until(t, "undone", has("– **undone by "+wording.Quote(undo.UserName, interact.MaxName)+"**"))
 	entries, err := audit.List(t.Context(), r.cfg.Store, 0)
 	if err != nil || !slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.Action == "undo" && e.By == "fake:9" && e.About == "note" }) {
 		t.Errorf("the audit log has %+v, %v", entries, err)

@@ -36,8 +36,6 @@ const (
 	backgroundCardAge = 7 * 24 * time.Hour
 	// maxTaskTitle bounds the title of a task, in characters.
 	maxTaskTitle = 80
-	// maxShownName bounds the name of a person, in characters.
-	maxShownName = 80
 )
 
 // background starts, shows and cancels background tasks, and makes turns wait for them. Each task has a
@@ -386,7 +384,7 @@ const maxResult = 30_000
 func (b *background) cancelled(j *queue.Run, by string) (interact.Result, error) {
 	how := "was cancelled"
 	if by != "" {
-		how += " by " + wording.EscapeRevealed(wording.Quote(by, maxShownName))
+		how += " by " + wording.EscapeRevealed(wording.Quote(by, interact.MaxName))
 	}
 	data, err := json.Marshal(taskCard{Task: j.Message.ID, Cancelled: true})
 	return interact.Result{Toast: "Cancelled.", Text: b.endLine("⏹", j, how), Data: data, Close: true}, err

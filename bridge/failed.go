@@ -38,12 +38,16 @@ type failedTurn struct {
 	Log string `json:"log"`
 	// Deep says that the message was for the strong model.
 	Deep bool `json:"deep,omitempty"`
+	// HeldOthers and ReadOthers are those of the turn, from which another try takes them over: what it was shown may be gone.
+	HeldOthers bool `json:"held_others,omitempty"`
+	ReadOthers bool `json:"read_others,omitempty"`
 	// Again is the message that the retry button sends; empty means tryAgainText.
 	Again string `json:"again,omitempty"`
 }
 
 func newFailedTurn(j *queue.Run, log string) failedTurn {
-	return failedTurn{Message: cmp.Or(j.Message.TargetID, j.Message.ID), Incident: j.Incident, Log: log, Deep: turn.WorkOf(j).Deep}
+	w := turn.WorkOf(j)
+	return failedTurn{Message: j.Message.ReplyTarget(), Incident: j.Incident, Log: log, Deep: w.Deep, HeldOthers: w.HeldOthers, ReadOthers: w.ReadOthers}
 }
 
 var (
@@ -109,7 +113,10 @@ func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) 
 		if of.Deep {
 			m.Text = "/" + turn.DeepCommand + " " + m.Text
 		}
-		return interact.Result{Close: true}, r.inserter.insert(ctx, r.inserter.New(m))
+		j := r.inserter.New(m)
+		w := turn.WorkOf(j)
+		w.HeldOthers, w.ReadOthers = of.HeldOthers, of.ReadOthers
+		return interact.Result{Close: true}, r.inserter.insert(ctx, j)
 	}
 	return interact.Result{Text: press.Card.Text}, nil
 }

@@ -351,6 +351,85 @@ func TestWhatIsForgottenMeanwhileStaysRead(t *testing.T) {
 	}
 }
 
+// fickle fails at first and, when it is tried again, behind a call. Then it makes its calls.
+type fickle struct {
+	asked *atomic.Int32
+	calls []string
+}
+
+func (m fickle) Complete(context.Context, agent.Request, func(agent.Delta)) (agent.Reply, error) {
+	calls := append([]string{"", "look", ""}, m.calls...)
+	if at := int(m.asked.Add(1)) - 1; at < len(calls) && calls[at] != "" {
+		return agent.Reply{Calls: []agent.Call{{ID: calls[at], Name: calls[at], Arguments: `{}`}}}, nil
+	}
+	return agent.Reply{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer}
+}
+
+// TestASecondTryHasReadWhatTheFirstOneRead: a fact of another person stood in the prompt only when a turn was tried again the
+// first time. The second time it may join a turn that runs.
+func TestASecondTryHasReadWhatTheFirstOneRead(t *testing.T) {
+	t.Parallel()
+	for name, calls := range map[string][]string{"alone": {"plan"}, "in a turn that runs": {"wait", "plan"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var known, ran atomic.Bool
+			waits, goOn := make(chan struct{}), make(chan struct{})
+			object := json.RawMessage(`{"type":"object","properties":{}}`)
+			run := func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+				switch call.Name {
+				case "wait":
+					close(waits)
+					<-goOn
+				case "plan":
+					ran.Store(true)
+				}
+				return toolgroups.TextResult("ok")
+			}
+			reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+				{Name: "look", Description: "Look.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: run},
+				{Name: "wait", Description: "Wait.", Parameters: object, Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginOwn, Run: run},
+				{Name: "plan", Description: "Plan.", Parameters: object, Outlives: true, Origin: toolgroups.OriginOwn, Run: run},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newHarness(t, nil, func(c *bridge.Config) {
+				c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: fickle{new(atomic.Int32), calls}}), func() *toolgroups.Registry { return reg }
+				c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
+					return turn.Profile{Prompt: "Be good.", PromptOthers: known.Load(), PromptShown: !known.Load()}, nil
+				}
+				c.ApprovalPolicy = func(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
+					if tool.Outlives && call.ReadOthers {
+						return interact.Policy{Rule: interact.Ask}
+					}
+					return interact.Policy{Rule: interact.Allow}
+				}
+			})
+			again := func(n int) {
+				failed := r.platform.wait(t, n)[n-1]
+				r.accept(pressOn(failed, fmt.Sprint("p", n), "1", failed.button(t, "Try again")))
+			}
+			r.accept(direct("1", "hello"))
+			known.Store(true)
+			again(1)
+			r.platform.wait(t, 2)
+			known.Store(false)
+			if len(calls) > 1 {
+				r.accept(direct("2", "work"))
+				<-waits
+			}
+			again(2)
+			if len(calls) > 1 {
+				r.platform.until(t, "the press to be handled", func(all []sent) bool { return all[1].buttons == nil })
+				close(goOn)
+			}
+			if card := r.platform.wait(t, 3)[2]; !strings.Contains(card.text, "May I run") || ran.Load() {
+				t.Errorf("shown %q, ran: %v", card.text, ran.Load())
+			}
+		})
+	}
+}
+
 // TestWhatIsForgottenOverARestartStaysRead: also if a kill leaves the turn at its first call, which only reads, and the model
 // was not asked again since.
 func TestWhatIsForgottenOverARestartStaysRead(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
-
-	"oneclaw/internal/wording"
 )
 
 // Announcement says what a call has left behind for later: a schedule, an agent, a fact that was replaced.
@@ -23,11 +21,11 @@ type Announcement struct {
 	Quotes []string `json:"quotes,omitempty"`
 }
 
-// ExceedsLine reports whether an announcement that quotes a text of the arguments in at most limit characters would not
-// show all of it, where words of others may have asked for the call: then a card shows it first, see [Tool.NeedsApproval].
-func ExceedsLine[In any](call Call, limit int, text func(In) string) bool {
+// ExceedsLine reports whether an announcement would not show all of the texts in the arguments, as shows says, where words of
+// others may have asked for the call: then a card shows it first, see [Tool.NeedsApproval].
+func ExceedsLine[In any](call Call, shows func(In) bool) bool {
 	var in In
-	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !wording.QuotesWhole(text(in), limit)
+	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !shows(in)
 }
 
 // Labels of the button of an [Announcement].

@@ -364,14 +364,14 @@ func (f *form) footer() string {
 		who = "Only " + showName(cmp.Or(f.Name, f.Requester))
 	}
 	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",
-		who, wording.DurationInWords(f.Timeout), wording.EscapeRevealed(wording.Clip(f.Question.From, maxName)))
+		who, wording.DurationInWords(f.Timeout), wording.EscapeRevealed(wording.Clip(f.Question.From, MaxName)))
 }
 
 // text returns the question, the answers so far, and the current field.
 func (f *form) text() string {
 	q := &f.Question
 	var text strings.Builder
-	fmt.Fprintf(&text, "🔌 **The server %s asks this, not I,** for %s:\n", wording.InlineCode(wording.Clip(q.From, maxName)), wording.InlineCode(f.Tool))
+	fmt.Fprintf(&text, "🔌 **The server %s asks this, not I,** for %s:\n", wording.InlineCode(wording.Clip(q.From, MaxName)), wording.InlineCode(f.Tool))
 	for line := range strings.Lines(q.Text) {
 		fmt.Fprintf(&text, "\n> %s", wording.EscapeRevealed(line))
 	}
@@ -391,7 +391,7 @@ func (f *form) text() string {
 		return text.String()
 	}
 	if f.FieldIndex == len(q.Fields) {
-		return text.String() + fmt.Sprintf("\n\nShall I send this to %s? Nothing has left yet.", wording.InlineCode(wording.Clip(q.From, maxName)))
+		return text.String() + fmt.Sprintf("\n\nShall I send this to %s? Nothing has left yet.", wording.InlineCode(wording.Clip(q.From, MaxName)))
 	}
 	field := &q.Fields[f.FieldIndex]
 	fmt.Fprintf(&text, "\n\n**%s**", fieldTitle(field))
@@ -406,7 +406,7 @@ func (f *form) text() string {
 }
 
 func fieldTitle(field *toolgroups.Field) string {
-	return wording.EscapeRevealed(wording.Clip(cmp.Or(field.Title, field.Name), maxName))
+	return wording.EscapeRevealed(wording.Clip(cmp.Or(field.Title, field.Name), MaxName))
 }
 
 // instruction tells the user how to answer a field.

@@ -29,8 +29,8 @@ const (
 	maxArguments = 30_000
 	// maxDescription bounds the description of the tool on the card, in characters.
 	maxDescription = 200
-	// maxName bounds the name of a user or a task, in characters, and maxTold what a task is told.
-	maxName, maxTold = 60, 600
+	// MaxName bounds the name of a user or a task, in characters, and maxTold what a task is told.
+	MaxName, maxTold = 60, 600
 )
 
 // trigger says in Markdown what has begun a turn that no message of a user has begun or joined: the approver has to
@@ -52,7 +52,7 @@ func trigger(j *queue.Run) string {
 	default:
 		what = "the scheduled task"
 	}
-	text := what + " " + wording.EscapeRevealed(wording.Quote(title, maxName))
+	text := what + " " + wording.EscapeRevealed(wording.Quote(title, MaxName))
 	if turn.IsBackground(j) && task.Outside {
 		text += ", which is told " + ShowTask(j)
 	}
@@ -171,7 +171,7 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 
 // showName returns the name of a person in Markdown. That person chose it, so it stands in quotes: it cannot go on as a
 // sentence of the card.
-func showName(name string) string { return wording.EscapeRevealed(wording.Quote(name, maxName)) }
+func showName(name string) string { return wording.EscapeRevealed(wording.Quote(name, MaxName)) }
 
 // serverTools names the tools of calls in Markdown if one of a server, which may do more with an address than open
 // it, is among them.

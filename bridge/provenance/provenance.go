@@ -6,6 +6,7 @@ package provenance
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -99,21 +100,37 @@ func (in *Input) isComputed(at int) bool {
 
 // isReceived reports whether a result is of a file just as somebody sent it to this conversation, and such a one.
 func (in *Input) isReceived(m *agent.Message, such func(toolgroups.File) bool) bool {
-	return m.Read != "" && slices.ContainsFunc(in.Messages, func(o agent.Message) bool {
-		return o.Role == agent.RoleUser && slices.ContainsFunc(o.Files, func(f toolgroups.File) bool { return f.Sum == m.Read && such(f) })
-	})
+	if m.Read == "" {
+		return false // most results, for which the conversation is not walked
+	}
+	for f := range in.received() {
+		if f.Sum == m.Read && such(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // Received returns the SHA-256 in hex of the files that people have sent to this conversation.
 func (in *Input) Received() (sums []string) {
-	for _, m := range in.Messages {
-		for _, f := range m.Files {
-			if m.Role == agent.RoleUser && f.Sum != "" {
-				sums = append(sums, f.Sum)
+	for f := range in.received() {
+		sums = append(sums, f.Sum)
+	}
+	return sums
+}
+
+// received yields the files that people have sent to this conversation, and of which it is known what they hold.
+func (in *Input) received() iter.Seq[toolgroups.File] {
+	return func(yield func(toolgroups.File) bool) {
+		for i := range in.Messages {
+			m := &in.Messages[i]
+			for _, f := range m.Files {
+				if m.Role == agent.RoleUser && f.Sum != "" && !yield(f) {
+					return
+				}
 			}
 		}
 	}
-	return sums
 }
 
 // HoldsOthers reports whether anything in the input holds words of others, or was said after such words, and

@@ -31,8 +31,9 @@ type Stall struct {
 // it is closed, a [receipts.Receipt] replaces it. A process that works on it has a [Run].
 type Job struct {
 	Message chats.Message `json:"message"`
-	// Kind is the kind of the job, if it differs from the kind of its message: a text can be a command.
-	// The owner of the chat sets it once, when it claims the job.
+	// Kind is the kind of the job, if it differs from the kind of its message: a text can be a command, a
+	// press can stop a turn. The owner of the chat sets it when it claims the job, and again when the
+	// waiting message is edited or gets a notice instead of an answer.
 	Kind chats.Kind `json:"as,omitempty"`
 	// Seq orders the jobs of a chat; it grows with each accepted message, whichever process accepts it.
 	// It is derived from the revision of the job's first record, which therefore lacks it, and never
@@ -65,7 +66,7 @@ type Job struct {
 	// LeaseToken is the token of the lease under which a process works on the job; see [Store].
 	LeaseToken string `json:"holder,omitempty"`
 	// Unstarted says that the turn of the job has not begun. The write that adds the question to the
-	// conversation clears it.
+	// conversation clears it, or an earlier one that stores the transcript of a recording.
 	Unstarted bool `json:"fresh,omitempty"`
 
 	// Args is the worker's input in addition to the message, Work its progress. Both are pointers to

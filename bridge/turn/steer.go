@@ -67,9 +67,8 @@ func (t *Runner) toMessages(ctx context.Context, j *queue.Run, h *conversation.H
 		one := *others[n]
 		one.Message, n = MergePieces(one.Message, others[n+1:end]), end
 		message := t.newQuestion(&one, h)
-		if err := t.takeOverMarks(ctx, j, message.Again); err != nil {
-			return nil, err
-		}
+		w, joins := WorkOf(j), WorkOf(&one)
+		w.HeldOthers, w.ReadOthers = w.HeldOthers || joins.HeldOthers, w.ReadOthers || joins.ReadOthers
 		message.JoinedRef, message.Ref = message.Ref, ""
 		if one.Message.Kind == KindEdited {
 			message.Text = editNote + message.Text

@@ -80,9 +80,6 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 	j.Unstarted = false
 	defer func() { j.Unstarted = unstarted && err != nil }() // the next attempt asks again whether it may begin
 	message := t.newQuestion(j, h)
-	if err := t.takeOverMarks(ctx, j, message.Again); err != nil {
-		return "", false, err
-	}
 	if m := &j.Message; len(m.Files)+len(m.Quoted) > 0 || !m.Direct || m.InThread {
 		if answer, err := t.gatherOrAnswer(ctx, j, h, scope, &message); answer != "" || err != nil {
 			return answer, answer != "", err
@@ -130,27 +127,6 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 	if found != "" {
 		message.Recalled, message.RecalledOwn, message.RecalledShown = found, own, shown
 	}
-}
-
-// takeOverMarks has a turn that tries another one again count as one that has read what that one had. again is the key
-// of that turn's message; empty if there is none.
-func (t *Runner) takeOverMarks(ctx context.Context, j *queue.Run, again string) error {
-	for range 2 {
-		if again == "" {
-			return nil
-		}
-		first, err := t.cfg.Jobs.Find(ctx, again)
-		if err != nil {
-			return fmt.Errorf("find the turn that is tried again: %w", err)
-		}
-		if first == nil {
-			return nil // what it has read stands in the log alone
-		}
-		w := WorkOf(j)
-		w.HeldOthers, w.ReadOthers = w.HeldOthers || first.Turn.HeldOthers, w.ReadOthers || first.Turn.ReadOthers
-		again = first.JoinedTo
-	}
-	return nil
 }
 
 // newQuestion returns the message of a job in the form that the conversation stores.

@@ -90,6 +90,15 @@ func stored(key, value string) func(w *harness) {
 	}
 }
 
+// inUse has the database opened, as by a running bot.
+func inUse(w *harness) {
+	store, err := bolt.Open(bolt.Config{Path: filepath.Join(w.env["ONECLAW_DATA_DIR"], databaseName)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = store.Close() })
+}
+
 func TestDoctorSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -118,6 +127,7 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 		"UTC on purpose":           {func(w *harness) { w.env["TZ"], w.env["ONECLAW_TIMEZONE"] = "UTC", "UTC" }, "time zone", doctor.VerdictOK, "UTC, where it is "},
 		"another zone of the host": {func(w *harness) { w.env["TZ"] = "Asia/Tokyo" }, "time zone", doctor.VerdictOK, "Asia/Tokyo, where it is "},
 		"a zone of a chat":         {func(w *harness) { w.env["TZ"] = "UTC"; stored("settings/value/time_zone", `"Europe/Lisbon"`)(w) }, "time zone", doctor.VerdictOK, "Europe/Lisbon"},
+		"a zone that is unknown":   {func(w *harness) { w.env["TZ"] = "UTC"; inUse(w) }, "time zone", doctor.VerdictOK, "UTC, where it is"},
 		"open to all":              {func(w *harness) { w.env["ONECLAW_ALLOW"] = "*" }, "access", doctor.VerdictWarn, "ONECLAW_ALLOW"},
 		"nobody yet":               {func(w *harness) { delete(w.env, "ONECLAW_ALLOW") }, "access", doctor.VerdictOK, "link"},
 		"half of google":           {func(w *harness) { w.env["GOOGLE_CLIENT_ID"] = "x" }, "google", doctor.VerdictFail, "GOOGLE_CLIENT_SECRET"},

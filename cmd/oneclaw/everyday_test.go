@@ -485,18 +485,10 @@ func TestAWebhookReachesOnlyWhatItsInstructionsName(t *testing.T) {
 	bot := w.run()
 	bot.out.await(t, `"group":"mcp_everyday"`)
 	who := w.person("Owner")
-	links := hookLinks.FindStringSubmatch(w.ask(bot, who, "/hook new ci Tell me what broke; the log is at "+build+" and of a step at https://ci.example/steps/%s", nil))
-	if links == nil {
-		t.Fatal("no webhook")
-	}
-	p := &poster{harness: w, who: who, at: []string{address}, path: links[1]}
-	_, page := p.request(address, links[1]+links[2], "", nil)
-	p.secret = secretIn(page)
+	p := posterOf(w, bot, who, "Tell me what broke; the log is at "+build+" and of a step at https://ci.example/steps/%s", address)
 	w.ask(bot, who, "my trip goes to Lisbon", nil)
 	plant(t, w.env["ONECLAW_DATA_DIR"]+"/workspaces/"+fmt.Sprintf("telegram:%d", who), "diary.txt", "SECRET DIARY")
-	if status, text := p.request(address, p.path, `{"log":"`+build+`/log"}`, map[string]string{"Authorization": "Bearer " + p.secret}); status != http.StatusAccepted {
-		t.Fatalf("%d %s", status, text)
-	}
+	p.deliver(`{"log":"` + build + `/log"}`)
 	w.shownTo(bot, who, "Done: what broke")
 	mu.Lock()
 	defer mu.Unlock()

@@ -55,14 +55,17 @@ var hookLinks = regexp.MustCompile(hookAddress + `(/hook/[a-z0-9]+)(/secret/[a-z
 // newPoster makes a webhook in a chat of its own.
 func newPoster(w *harness, bot *process, at ...string) *poster {
 	w.t.Helper()
-	return posterOf(w, bot, w.person("hooks"), at...)
+	return posterOf(w, bot, w.person("hooks"), tellNumber, at...)
 }
 
-// posterOf makes a webhook of somebody.
-func posterOf(w *harness, bot *process, who int64, at ...string) *poster {
+// tellNumber is what the webhook of a model that is hooking has to do.
+const tellNumber = "Tell the number."
+
+// posterOf makes a webhook of somebody, which does a task.
+func posterOf(w *harness, bot *process, who int64, task string, at ...string) *poster {
 	w.t.Helper()
 	p := &poster{harness: w, who: who, at: at}
-	links := hookLinks.FindStringSubmatch(w.ask(bot, p.who, "/hook new ci Tell the number.", nil))
+	links := hookLinks.FindStringSubmatch(w.ask(bot, p.who, "/hook new ci "+task, nil))
 	if links == nil {
 		w.t.Fatal("/hook new has no addresses")
 	}
@@ -105,6 +108,14 @@ func (p *poster) requestWithin(within time.Duration, at, path, body string, head
 		return 0, err.Error()
 	}
 	return answer.StatusCode, string(text)
+}
+
+// deliver posts a body that has to be taken.
+func (p *poster) deliver(body string) {
+	p.t.Helper()
+	if status, text := p.request(p.at[0], p.path, body, map[string]string{"Authorization": "Bearer " + p.secret}); status != http.StatusAccepted {
+		p.t.Fatalf("%d %s", status, text)
+	}
 }
 
 // try posts a delivery once. It may be known already.
@@ -239,6 +250,6 @@ func TestWebhooksOfTheOwnerAreNotThoseOfAGuest(t *testing.T) {
 	owner := w.person("Ann")
 	wantIn(t, w.ask(bot, owner, "claim "+code, nil), "Welcome, Ann")
 	w.ask(bot, owner, "hello", nil) // more than a guest may use
-	posterOf(w, bot, owner, address).post(1)
+	posterOf(w, bot, owner, tellNumber, address).post(1)
 	w.shows(bot, owner, "hooked 1")
 }

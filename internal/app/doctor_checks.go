@@ -182,8 +182,8 @@ func (d *checker) checkAccess(ctx context.Context) *doctor.Finding {
 
 // checkZone warns about the time zone of a server, which nobody has chosen: reminders would come at the wrong hour.
 func (d *checker) checkZone(ctx context.Context) *doctor.Finding {
-	zone := d.cfg.Timezone
-	if !d.running || d.cfg.Store.Shared() {
+	zone, known := d.cfg.Timezone, !d.running || d.cfg.Store.Shared()
+	if known {
 		err := database.View(ctx, d.cfg.Place(), func(store *database.Store) error {
 			changing, _, err := OpenSettings(d.cfg, store, slog.New(slog.DiscardHandler))
 			if err != nil {
@@ -204,6 +204,9 @@ func (d *checker) checkZone(ctx context.Context) *doctor.Finding {
 		local = time.Local
 	}
 	now := d.cfg.Runtime.Now().In(local)
+	if !known {
+		return doctor.OK("%s, where it is %s, unless an administrator has set another in a chat, which the database of a running bot does not tell", cmp.Or(zone, HostZone(), now.Format("MST")), now.Format("15:04"))
+	}
 	if zone == "" && now.Format("MST") == "UTC" {
 		return doctor.Warn("UTC, as on most servers, where it is %s now: reminders come at the wrong hour for people elsewhere. Set ONECLAW_TIMEZONE (in the file: timezone) to theirs, such as Europe/Lisbon; UTC confirms this one",
 			now.Format("15:04"))

@@ -18,7 +18,7 @@ func (b *Bot) openHooks(cfg config.Config, store storage.KV, log *slog.Logger) e
 		return err
 	}
 	b.hooks, err = hooks.New(hooks.Config{
-		Store: store, SecretKey: key, PublicURL: cfg.PublicURL, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now, Logger: log,
+		Store: store, SecretKey: key, PublicURL: cfg.PublicURL, ApprovalHosts: cfg.ApprovalHosts, Redact: cfg.Redact.Text, Now: cfg.Runtime.Now, Logger: log,
 		ForgetFiles: func(ctx context.Context, owner string) error { return b.forgetFiles(ctx, cfg, owner) },
 		Submit:      func(ctx context.Context, s bridge.Submission) error { return b.bridge.Submit(ctx, s) },
 	})

@@ -96,14 +96,17 @@ func (h *Hooks) create(ctx context.Context, call bridge.CommandCall, args string
 	if !call.Direct {
 		text += " Everyone here can open that page; only the first one sees the secret."
 	}
-	return text + fmt.Sprintf("\n\nWith each delivery I do this, in your name: “%s”%s\n\n`/hook remove %s` removes it.", plainText(task), mayOpen(task), name), nil
+	return text + fmt.Sprintf("\n\nWith each delivery I do this, in your name: “%s”%s\n\n`/hook remove %s` removes it.", plainText(task), h.mayOpen(task), name), nil
 }
 
-// mayOpen returns a sentence that names the hosts that the runs of a task may open, if there are any.
-func mayOpen(task string) string {
+// mayOpen returns a sentence that names the hosts that the runs of a task may open without a question, if there are any.
+func (h *Hooks) mayOpen(task string) string {
 	var hosts []string
 	for _, host := range provenance.Hosts(task) {
 		hosts = append(hosts, wording.InlineCode(wording.RevealHost(host)))
+	}
+	if len(h.cfg.ApprovalHosts) > 0 {
+		hosts = append(hosts, "the hosts of my operator's `approval_hosts`")
 	}
 	if len(hosts) == 0 {
 		return ""
@@ -135,7 +138,7 @@ func (h *Hooks) list(ctx context.Context, call bridge.CommandCall) (string, erro
 	var text strings.Builder
 	text.WriteString("Webhooks:\n\n")
 	for _, one := range all {
-		fmt.Fprintf(&text, "- **%s**: “%s”%s Made by `%s` on %s.", one.Name, plainText(one.Task), mayOpen(one.Task), one.User, one.Created.UTC().Format("2 January 2006"))
+		fmt.Fprintf(&text, "- **%s**: “%s”%s Made by `%s` on %s.", one.Name, plainText(one.Task), h.mayOpen(one.Task), one.User, one.Created.UTC().Format("2 January 2006"))
 		if one.Deliveries > 0 {
 			fmt.Fprintf(&text, " %d taken, the last on %s: %s.", one.Deliveries, one.LastDelivery.UTC().Format("2 January 15:04 (MST)"), one.Outcome)
 		} else {

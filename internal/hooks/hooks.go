@@ -39,6 +39,8 @@ type Config struct {
 	Submit func(ctx context.Context, s bridge.Submission) error
 	// ForgetFiles deletes the files of an owner. It is called with that of a hook's runs when the hook is removed.
 	ForgetFiles func(ctx context.Context, owner string) error
+	// ApprovalHosts are the hosts that all runs may open; see [bridge.Config]. Chats are told that there are some, not which.
+	ApprovalHosts []string
 	// Redact, if not nil, masks secrets in deliveries.
 	Redact func(text string) string
 	// maxBody bounds a delivery in bytes. 0 means 128 KiB.

@@ -328,6 +328,21 @@ func TestTheSecretIsShownOnceAndSealed(t *testing.T) {
 	}
 }
 
+// TestTheCommandTellsOfTheHostsOfTheOperator: that there are some, beside those that the instructions name.
+func TestTheCommandTellsOfTheHostsOfTheOperator(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, func(c *hooks.Config) { c.ApprovalHosts = []string{"*.intranet.example"} })
+	for _, c := range []struct{ args, says string }{
+		{"new deploy Read https://ci.example/x.", "It may open `ci.example`, the hosts of my operator's `approval_hosts`.\n"},
+		{"new build Tell me.", "“Tell me.” It may open the hosts of my operator's `approval_hosts`.\n"},
+		{"", "It may open the hosts of my operator's `approval_hosts`. Made by"},
+	} {
+		if got := d.say(ann, c.args); !strings.Contains(got, c.says) || strings.Contains(got, "intranet") {
+			t.Errorf("/hook %s: %q, want %q in it", c.args, got, c.says)
+		}
+	}
+}
+
 func TestTheCommand(t *testing.T) {
 	d := newDoor(t, func(c *hooks.Config) { c.MaxHooks = 2 })
 	guest := group

@@ -135,7 +135,7 @@ func TestAFactThatWasReplacedAgainDoesNotComeBack(t *testing.T) {
 	p := openPanel(t, newStore(t), ann(t), 1)
 	replace := func(old, text string) {
 		t.Helper()
-		if _, err := p.of.Memory.Update(t.Context(), p.scope, old, "", text, ""); err != nil {
+		if _, _, err := p.of.Memory.Update(t.Context(), p.scope, old, "", text, ""); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.press("page - 0"); err != nil {

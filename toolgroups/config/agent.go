@@ -46,9 +46,10 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 
 // exceedsLine reports whether the line of a new agent would not show all of its texts.
 func exceedsLine(call toolgroups.Call) bool {
-	return toolgroups.ExceedsLine(call, maxAnnouncedName, func(in createAgentArgs) string { return in.Name }) ||
-		toolgroups.ExceedsLine(call, maxAnnouncedDescription, func(in createAgentArgs) string { return in.Description }) ||
-		toolgroups.ExceedsLine(call, maxAnnouncedPrompt, func(in createAgentArgs) string { return in.SystemPrompt })
+	return toolgroups.ExceedsLine(call, func(in createAgentArgs) bool {
+		return wording.QuotesWhole(in.Name, maxAnnouncedName) && wording.QuotesWhole(in.Description, maxAnnouncedDescription) &&
+			wording.QuotesWhole(in.SystemPrompt, maxAnnouncedPrompt)
+	})
 }
 
 // createdAgent is the data that undoes the creation of an agent.

@@ -163,7 +163,7 @@ func TestFactsOfAChatBelongToTheirAuthors(t *testing.T) {
 	}
 	for _, change := range []func() error{
 		func() error { _, err := b.Remove(t.Context(), bob, id); return err },
-		func() error { _, err := b.Update(t.Context(), bob, id, "", "The stand-up is off", ""); return err },
+		func() error { _, _, err := b.Update(t.Context(), bob, id, "", "The stand-up is off", ""); return err },
 		func() error { return b.Check(t.Context(), bob, id) },
 	} {
 		if err := change(); !errors.Is(err, memory.ErrDenied) {

@@ -138,7 +138,7 @@ func TestFactsAreRecalledWithoutASnapshot(t *testing.T) {
 				case i > 0 && set.Recall[i-1].Fact == q.Fact:
 				case q.Was != "":
 					b.save(t, q.Person, "", q.Was)
-					if _, err := b.Update(t.Context(), scopeOf(q.Person), q.Was, "", q.Fact, ""); err != nil {
+					if _, _, err := b.Update(t.Context(), scopeOf(q.Person), q.Was, "", q.Fact, ""); err != nil {
 						t.Fatal(err)
 					}
 				default:

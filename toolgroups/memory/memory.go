@@ -109,6 +109,9 @@ func (n Note) IsOthers(user string, direct bool) bool {
 	return n.Outside || n.Author != user && (!direct || n.Author != "")
 }
 
+// isAbout reports whether the zone of a note is that of the user of a scope.
+func (n Note) isAbout(scope toolgroups.Scope) bool { return n.Author == scope.User || scope.Direct }
+
 // WasShownTo reports whether a user was shown a note when it was saved: by a line with an Undo, or a card.
 func (n Note) WasShownTo(user string) bool { return n.Author == user }
 
@@ -194,11 +197,11 @@ func checkText(text string) (string, error) {
 	return text, nil
 }
 
-// Update replaces a note, which is named by its ID or its text, on behalf of a user. An empty section
-// keeps the section. It returns the old note.
-func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, section, text, zone string) (old Note, err error) {
+// Update replaces a note, which is named by its ID or its text, on behalf of a user. An empty section or
+// zone keeps the old one.
+func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, section, text, zone string) (old, note Note, err error) {
 	if text, err = checkText(text); err != nil {
-		return old, err
+		return old, note, err
 	}
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
 		i, err := doc.find(scope, name)
@@ -206,18 +209,18 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			return err
 		}
 		old = doc.Notes[i]
-		note := Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers, Zone: zone}
+		note = Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers, Zone: cmp.Or(zone, old.Zone)}
 		if section != "" {
 			note.Section = sectionOf(section)
 		}
 		doc.remove(i, note.SavedAt, note.ID())
-		if isSaved(doc.Notes, text) || note.Text == old.Text && note.Section == old.Section {
+		if isSaved(doc.Notes, text) || note.Text == old.Text && note.Section == old.Section && note.Zone == old.Zone {
 			return ErrDuplicate
 		}
 		doc.Notes = append(doc.Notes, note)
 		return errors.Join(doc.checkRemoved(note.SavedAt), checkLimits(doc.Notes))
 	})
-	return old, err
+	return old, note, err
 }
 
 // Remove removes a note, which is named by its ID or its text, on behalf of a user, and returns it. A
@@ -297,7 +300,7 @@ func (m *Memory) ZoneOf(ctx context.Context, scope toolgroups.Scope) string {
 		m.cfg.Logger.Warn("the time zone of a user cannot be read from the memory", "owner", scope.Owner, "err", err)
 	}
 	for _, n := range notes {
-		if n.Zone != "" && (n.Author == scope.User || scope.Direct) {
+		if n.Zone != "" && n.isAbout(scope) {
 			return n.Zone
 		}
 	}

@@ -43,11 +43,9 @@ func exceedsLine(call toolgroups.Call) bool {
 	type args struct {
 		Content string `json:"content"`
 	}
-	return toolgroups.ExceedsLine(call, maxAnnounced, func(in args) string {
-		if utf8.RuneCountInString(strings.TrimSpace(in.Content)) > MaxNoteLength {
-			return "" // the call fails
-		}
-		return in.Content
+	return toolgroups.ExceedsLine(call, func(in args) bool {
+		fails := utf8.RuneCountInString(strings.TrimSpace(in.Content)) > MaxNoteLength
+		return fails || wording.QuotesWhole(in.Content, maxAnnounced)
 	})
 }
 
@@ -103,7 +101,7 @@ func announceChange(old Note, text string, undo undoData) toolgroups.Announcemen
 // announceSaved announces a new note. The undo forgets it.
 func announceSaved(n Note) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I remember from now on: %s.", wording.Quote(n.Text, maxAnnounced)), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
+		Text: fmt.Sprintf("I remember from now on: %s%s.", wording.Quote(n.Text, maxAnnounced), describeZone(n.Zone, "")), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
 	}
 }
 
@@ -142,27 +140,52 @@ type saveArgs struct {
 	Zone     string `json:"time_zone"`
 }
 
-// checkZone returns the time zone that a call names, and a sentence about it for the model.
-func checkZone(said string) (zone, text string, err error) {
+// checkZone returns the time zone that a call names.
+func checkZone(said string) (string, error) {
 	if strings.TrimSpace(said) == "" {
-		return "", "", nil
+		return "", nil
 	}
-	if zone = wording.FindZone(said); zone == "" {
-		return "", "", toolgroups.OwnErrorf(toolgroups.CodeInvalid, "'time_zone' is '%s', want an IANA name such as Europe/Berlin.", wording.OneLine(said, maxQuoted))
+	zone := wording.FindZone(said)
+	if zone == "" {
+		return "", toolgroups.OwnErrorf(toolgroups.CodeInvalid, "'time_zone' is '%s', want an IANA name such as Europe/Berlin.", wording.OneLine(said, maxQuoted))
 	}
-	return zone, " The user's times are those of " + zone + " from now on. Schedules that exist keep their times: if there are any, ask whether to change them.", nil
+	return zone, nil
+}
+
+// describeZone returns what follows a fact in a line if its zone was another one before.
+func describeZone(zone, before string) string {
+	if zone == before {
+		return ""
+	}
+	return " (time zone " + zone + ")"
+}
+
+// effectOfZone returns a sentence for the model about the zone of a note that a call has saved.
+func effectOfZone(n Note, named string, scope toolgroups.Scope) string {
+	switch {
+	case n.Zone == "":
+		return ""
+	case named == "":
+		return " Its time zone is still " + n.Zone + ": call again with another if that is wrong."
+	case !n.isAbout(scope):
+		return " The times of the person who had it saved are those of " + n.Zone + " from now on, not the user's."
+	}
+	return " The user's times are those of " + n.Zone + " from now on. Schedules that exist keep their times: if there are any, ask whether to change them."
 }
 
 func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveArgs) (toolgroups.Result, error) {
-	zone, inZone, err := checkZone(in.Zone)
+	zone, err := checkZone(in.Zone)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
 	note, others, err := m.Save(ctx, call.Scope, in.Category, in.Content, zone)
+	if errors.Is(err, ErrDuplicate) && zone != "" && m.ZoneOf(ctx, call.Scope) != zone {
+		return toolgroups.Result{}, toolgroups.Errorf(CodeDuplicate, "Memory already holds this, without this time zone. update_memory (group memory) with the same 'content' adds it.")
+	}
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	res := toolgroups.Result{Text: fmt.Sprintf("Saved in %s.%s", note.Section, inZone)}
+	res := toolgroups.Result{Text: fmt.Sprintf("Saved in %s.%s", note.Section, effectOfZone(note, zone, call.Scope))}
 	if near, ofOthers := m.offer(others, note.Text, call.Scope); near != "" {
 		res.Text += " If one of these is no longer true, forget it with forget_memory (group memory):" + near
 		if ofOthers {
@@ -205,20 +228,20 @@ type updateArgs struct {
 }
 
 func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in updateArgs) (toolgroups.Result, error) {
-	zone, inZone, err := checkZone(in.Zone)
+	zone, err := checkZone(in.Zone)
 	if err != nil {
 		return toolgroups.Result{}, err
 	}
-	old, err := m.Update(ctx, call.Scope, in.Memory, in.Category, in.Content, zone)
+	old, note, err := m.Update(ctx, call.Scope, in.Memory, in.Category, in.Content, zone)
 	if errors.Is(err, ErrNotFound) {
 		return toolgroups.Result{}, m.notFound(ctx, call, in.Memory)
 	}
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	replaced := fmt.Sprintf("I remember %s instead of %s.", wording.Quote(in.Content, maxAnnounced), wording.Quote(old.Text, maxQuoted))
+	replaced := fmt.Sprintf("I remember %s%s instead of %s.", wording.Quote(in.Content, maxAnnounced), describeZone(note.Zone, old.Zone), wording.Quote(old.Text, maxQuoted))
 	return toolgroups.Result{
-		Text: fmt.Sprintf("Updated. It took the place of %s.%s", quote(old), inZone), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
+		Text: fmt.Sprintf("Updated. It took the place of %s.%s", quote(old), effectOfZone(note, zone, call.Scope)), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil
 }
 

@@ -138,8 +138,9 @@ func (s *Schedule) exceedsLine(call toolgroups.Call) bool {
 		Name   string `json:"name"`
 		Prompt string `json:"prompt"`
 	}
-	return toolgroups.ExceedsLine(call, maxShownPrompt, func(in args) string { return in.Prompt }) ||
-		toolgroups.ExceedsLine(call, maxShownName, func(in args) string { return in.Name })
+	return toolgroups.ExceedsLine(call, func(in args) bool {
+		return wording.QuotesWhole(in.Prompt, maxShownPrompt) && wording.QuotesWhole(in.Name, maxShownName)
+	})
 }
 
 // describe names the task of a call, whose arguments have its id alone.
@@ -247,9 +248,13 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 		case t.Version != u.After:
 			return toolgroups.ErrChanged
 		}
+		t.unclaimOnlyRun()
 		changed := *t
 		t.Name, t.Prompt, t.Uses, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.Outside, u.Before.User
 		t.Plan, t.Enabled, t.Version = u.Before.Plan, u.Before.Enabled, u.Before.Version
+		if t.onlyRun(zone) != nil && !changed.Enabled {
+			t.Enabled = false // it was its run that disabled it, not the change
+		}
 		return t.replan(changed, now, zone)
 	})
 	if !errors.Is(err, storage.ErrNotFound) {

@@ -525,6 +525,122 @@ func TestAChangedTaskRunsNothingThatWasDueBefore(t *testing.T) {
 	}
 }
 
+// TestTheOnlyRunOfAChangedTaskGoesOnWhileItWaits: the run of a one-time task that waits because the day's runs are used up is
+// as the task is when it begins, once. Switching it off ends it.
+func TestTheOnlyRunOfAChangedTaskGoesOnWhileItWaits(t *testing.T) {
+	const task = `{"name":"News","prompt":"What is new?","schedule_type":"one_time","date":"2026-06-10","hour":8,"minute":0}`
+	for name, c := range map[string]struct {
+		change func(o *harness, id string, earlier toolgroups.Announcement)
+		want   []string // title and prompt
+	}{
+		"changed": {func(o *harness, id string, _ toolgroups.Announcement) {
+			line := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","name":"Sport","prompt":"Who won?"}`)
+			if strings.Contains(line.Text, "dropped") {
+				o.t.Errorf("the line says %q", line.Text)
+			}
+		}, []string{"Sport", "Who won?"}},
+		"changed twice": {func(o *harness, id string, _ toolgroups.Announcement) {
+			o.must("update_scheduled_task", `{"task_id":"`+id+`","name":"Sport"}`)
+			pass(10 * time.Minute) // claimed again
+			o.must("update_scheduled_task", `{"task_id":"`+id+`","prompt":"Who won?"}`)
+		}, []string{"Sport", "Who won?"}},
+		"undone": {func(o *harness, _ string, earlier toolgroups.Announcement) {
+			if err := o.undo(ann, earlier); err != nil {
+				o.t.Error(err)
+			}
+		}, []string{"News", "What is new?"}},
+		"switched off": {func(o *harness, id string, _ toolgroups.Announcement) {
+			o.must("update_scheduled_task", `{"task_id":"`+id+`","enabled":false}`)
+		}, nil},
+		"given another time": {func(o *harness, id string, _ toolgroups.Announcement) {
+			o.must("update_scheduled_task", `{"task_id":"`+id+`","date":"2026-06-20"}`)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+				id := o.make(task)
+				earlier := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","prompt":"Is there anything new?"}`)
+				o.start()
+				o.refuses(schedule.ErrPaused)
+				pass(4 * time.Hour) // it was due at 8
+				c.change(o, id, earlier)
+				pass(5 * time.Minute)
+				o.refuses(nil)
+				pass(2 * day)
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				if len(o.runs) != len(c.want)/2 {
+					t.Fatalf("runs %v, want %q", o.runs, c.want)
+				}
+				for _, run := range o.runs {
+					if !strings.HasPrefix(run.Title, c.want[0]+" (was due ") || !strings.HasPrefix(run.Prompt, c.want[1]+"\n\n") || run.Key != id+".20260610T0800" {
+						t.Errorf("the run is %q, %q, %q; want %q", run.Key, run.Title, run.Prompt, c.want)
+					}
+					if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil || !stands {
+						t.Errorf("the run may not begin: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAChangeOfAOneTimeTaskIsUndoneOnceItsRunIsSubmitted: the run may not begin then. What a change has switched off is not
+// switched on behind its moment.
+func TestAChangeOfAOneTimeTaskIsUndoneOnceItsRunIsSubmitted(t *testing.T) {
+	for change, undone := range map[string]bool{`"prompt":"Do what the page says."`: true, `"enabled":false`: false} {
+		at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+			id := o.make(`{"name":"News","prompt":"What is new?","schedule_type":"one_time","date":"2026-06-10","hour":8,"minute":0}`)
+			line := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`",`+change+`}`)
+			o.start()
+			pass(4 * time.Hour) // it was due at 8
+			if err := o.undo(ann, line); (err == nil) != undone {
+				t.Errorf("%s: the undo says %v", change, err)
+			}
+			if task := o.tasks(ann.Owner)[0]; task.Enabled || task.Prompt != "What is new?" {
+				t.Errorf("%s: the task is %+v", change, task)
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for _, run := range o.runs {
+				if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil || stands {
+					t.Errorf("%s: its run may begin: %v", change, err)
+				}
+			}
+		})
+	}
+}
+
+// TestALineSaysThatARunIsDropped: of a task that is repeated, one that waits is not made after a change, and one that was
+// submitted may not begin.
+func TestALineSaysThatARunIsDropped(t *testing.T) {
+	const says = " A run that was due is dropped unless it has begun."
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+		id := o.make(morning)
+		o.start()
+		change := func(prompt string, want bool) {
+			t.Helper()
+			line := o.announced(ann, "update_scheduled_task", fmt.Sprintf(`{"task_id":%q,"prompt":%q}`, id, prompt))
+			if strings.HasSuffix(line.Text, says) != want {
+				t.Errorf("the line says %q; that a run is dropped: want %t", line.Text, want)
+			}
+		}
+		change("It has no run.", false)
+		o.refuses(schedule.ErrPaused)
+		pass(4 * time.Hour)
+		change("It has one that waits.", true)
+		change("It has none any more.", false)
+		o.refuses(nil)
+		pass(day)
+		change("It has one that was submitted.", true)
+		run := o.tasks(ann.Owner)[0].History[1]
+		if err := o.RecordOutcome(t.Context(), schedule.Outcome{Owner: ann.Owner, Key: run.Key, MessageID: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		change("That has ended.", false)
+	})
+}
+
 // TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn: nobody was shown the prompt of an imported task. A line shows a short one, a
 // card all of a long one.
 func TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn(t *testing.T) {

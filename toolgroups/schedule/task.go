@@ -280,6 +280,22 @@ func (t *Task) dropClaim(now time.Time) {
 	t.Claimed = nil
 }
 
+// unclaimOnlyRun makes a one-time task due again if its run has not been submitted, so that the run is as the change
+// leaves the task. Its key stays: if it is being submitted meanwhile, it still runs at most once.
+func (t *Task) unclaimOnlyRun() {
+	if t.Claimed == nil || t.Plan.Kind != OneTime {
+		return
+	}
+	t.History = slices.DeleteFunc(t.History, func(e Entry) bool { return e.Key == t.Claimed.Key })
+	t.Enabled, t.Due, t.Claimed = true, t.Claimed.Index, nil
+}
+
+// mayHaveRunThatWaits reports whether a run has not been submitted, or has not ended and may not have begun. The bridge
+// begins none of a task that has changed; see [Schedule.Stands].
+func (t *Task) mayHaveRunThatWaits() bool {
+	return t.Claimed != nil || slices.ContainsFunc(t.History, func(e Entry) bool { return e.State == queued })
+}
+
 // RecordOutcome records the outcome of a run unless the task is gone. It may be called repeatedly.
 func (s *Schedule) RecordOutcome(ctx context.Context, o Outcome) error {
 	id, _, _ := strings.Cut(o.Key, ".")

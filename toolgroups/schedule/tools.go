@@ -161,9 +161,18 @@ func (s *Schedule) makeRoom(ctx context.Context, scope toolgroups.Scope, tasks [
 // isOver reports whether a one-time task has run at its moment, and does not run again as it is. One that
 // was disabled before its moment has not, and may still get a new date.
 func (t *Task) isOver(zone *time.Location) bool {
+	e := t.onlyRun(zone)
+	return !t.Enabled && t.Claimed == nil && e != nil && e.State != queued
+}
+
+// onlyRun returns the run of a one-time task at its moment; nil if there was none, or for other tasks.
+func (t *Task) onlyRun(zone *time.Location) *Entry {
 	moment := t.Plan.oneTimeMoment(t.Plan.zoneOr(zone))
-	return t.Plan.Kind == OneTime && !t.Enabled && t.Claimed == nil &&
-		slices.ContainsFunc(t.History, func(e Entry) bool { return e.Due.Equal(moment) && e.State != queued })
+	i := slices.IndexFunc(t.History, func(e Entry) bool { return e.Due.Equal(moment) })
+	if t.Plan.Kind != OneTime || i < 0 {
+		return nil
+	}
+	return &t.History[i]
 }
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }

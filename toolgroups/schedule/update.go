@@ -53,6 +53,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	now, zone := s.cfg.Now(), s.cfg.Location()
 	dropped := ""
 	t, err := s.modifyOwnTask(ctx, call.Scope, in.TaskID, codeNotFound, func(t *Task) error {
+		t.unclaimOnlyRun()
 		before := *t
 		was = before
 		if in.apply(t); in.Uses != nil {
@@ -76,8 +77,8 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		}
 		t.setAuthor(before, call)
 		t.Version = newID()
-		if dropped = ""; t.Claimed != nil {
-			dropped = " A run that was due and had not begun was dropped."
+		if dropped = ""; t.mayHaveRunThatWaits() {
+			dropped = " A run that was due is dropped unless it has begun."
 		}
 		return t.replan(before, now, zone)
 	})
@@ -89,7 +90,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)) + dropped,
-		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(was, t, changed))},
+		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(was, t, changed)+dropped)},
 	}, nil
 }
 
