@@ -43,13 +43,15 @@ func TestWhatSlacksLibrariesReceiveIsRead(t *testing.T) {
 	if err := json.Unmarshal(npmtest.Run(t, samplesScript, map[string]string{"types": typesDir(t)}, "@slack/bolt"), &samples); err != nil {
 		t.Fatal(err)
 	}
-	var envelope map[string]json.RawMessage
-	if err := json.Unmarshal(samples["EnvelopedEvent"][0], &envelope); err != nil {
-		t.Fatal(err)
+	envelopes := make([]map[string]json.RawMessage, len(samples["EnvelopedEvent"]))
+	for i, sample := range samples["EnvelopedEvent"] {
+		if err := json.Unmarshal(sample, &envelopes[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got := map[string]string{}
 	for name, list := range samples {
-		for _, sample := range list {
+		for i, sample := range list {
 			var of struct {
 				Type, Subtype string
 				Actions       []struct{ Type string }
@@ -61,6 +63,7 @@ func TestWhatSlacksLibrariesReceiveIsRead(t *testing.T) {
 			kind := kindInteractive
 			switch {
 			case name == "SlackEvent":
+				envelope := envelopes[i%len(envelopes)]
 				kind, envelope["event"] = kindEvent, sample
 				sample, _ = json.Marshal(envelope) // what was decoded can be encoded
 			case name == "EnvelopedEvent":
