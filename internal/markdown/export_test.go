@@ -20,9 +20,9 @@ type Meant struct {
 }
 
 // MeantForSlack returns the texts of the document, in order, as they are meant to be shown on Slack.
-func (d *Document) MeantForSlack() (all []Meant) {
+func (d *Document) MeantForSlack(limit int) (all []Meant) {
 	names := map[style]string{styleBold: "bold", styleItalic: "italic", styleStrike: "strike", styleCode: "code", stylePre: "code"}
-	for _, a := range d.layOut(slack{limit: 1 << 20}) {
+	for _, a := range d.layOut(slack{limit: limit}) {
 		m := Meant{Text: a.text}
 		for s := a.span; s != nil; s = s.parent {
 			switch {

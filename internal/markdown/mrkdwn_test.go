@@ -20,15 +20,23 @@ var mrkdwnScript string
 // left out: a mark in the text that it encloses, and a literal backtick.
 func TestAReaderOfMrkdwnSeesWhatIsMeant(t *testing.T) {
 	t.Parallel()
+	const small = 160 // where texts are split
 	var given, meant []string
 	for _, source := range append(telegramSources(t), besideMarks()...) {
 		doc := markdown.Parse(source)
-		parts, pieces := doc.SlackMrkdwn(1<<20), doc.MeantForSlack()
-		if len(parts) == 1 && !slices.ContainsFunc(pieces, hasOwnMark) {
-			given, meant = append(given, readable(parts[0].Text)), append(meant, shown(pieces))
+		for _, limit := range []int{1 << 20, small} {
+			parts, pieces := doc.SlackMrkdwn(limit), doc.MeantForSlack(limit)
+			if _, heads := doc.VisibleSlack(limit); len(parts) == 0 || limit == small && (len(parts) == 1 || len(heads) > 0) || slices.ContainsFunc(pieces, hasOwnMark) {
+				continue
+			}
+			var texts []string
+			for _, part := range parts {
+				texts = append(texts, readable(part.Text))
+			}
+			given, meant = append(given, strings.Join(texts, "\n")), append(meant, shown(pieces))
 		}
 	}
-	if len(given) < 1200 {
+	if len(given) < 1500 {
 		t.Errorf("only %d texts are read", len(given))
 	}
 	var read [][]markdown.Meant
