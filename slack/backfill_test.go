@@ -358,7 +358,8 @@ func TestWhatCouldNotBeStoredWhileSlackDeliveredIsFetched(t *testing.T) {
 				return true
 			})
 			f.in.fail(nil)
-			f.in.wait(t, 2)
+			f.in.waitFor(t, "one")
+			f.in.waitFor(t, "two")
 			f.stop()
 			var texts []string
 			for _, m := range f.in.all() {

@@ -16,6 +16,7 @@ import (
 	"oneclaw/bridge/chats"
 	emulator "oneclaw/internal/emulator/slack"
 	"oneclaw/slack/manifest"
+	"oneclaw/slack/surface"
 )
 
 // TestCallsFitTheTypesOfSlacksLibrary compiles what the bot sends, as constants of the types that
@@ -48,29 +49,63 @@ func TestCallsFitTheTypesOfSlacksLibrary(t *testing.T) {
 	must("", f.p.Acknowledge(t.Context(), to.Chat, asked.TS, true))
 	must("", f.p.Acknowledge(t.Context(), to.Chat, asked.TS, false))
 	for _, part := range f.p.Render("# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```go\nx\n```\n\n- see [here](https://a.test)") {
-		part.Buttons, part.FeedbackButtons = [][]chats.Button{{{Label: "Yes", Data: "y"}}}, true
+		part.FeedbackButtons = true
 		id, err := f.p.Send(t.Context(), to, part)
 		must(id, err)
+		part.Buttons = [][]chats.Button{{{Label: "Yes", Data: "y", Style: chats.StylePrimary}, {Label: "No", Data: "n", Style: chats.StyleDanger}}, {{Label: "See", Data: "s", URL: "https://a.test"}}}
 		must("", f.p.Edit(t.Context(), to, id, part))
+		must(f.p.Send(t.Context(), to, chats.Part{Plain: "1 < 2", Buttons: part.Buttons}))
 	}
 	public := chats.Address{Chat: chatOf(f.channel, "")}
 	must(f.p.SendEphemeral(t.Context(), public, f.user, chats.Part{Text: "psst", Plain: "psst"}))
 	must(f.p.SendFile(t.Context(), public, out("a.txt", "a", []byte("x"))))
+	must("", f.p.AnswerPress(t.Context(), chats.Message{Chat: to.Chat, User: f.user}, "pressed"))
+	for _, home := range []bool{true, false} {
+		must("", f.p.surface.Greet(t.Context(), house{f.in}, chats.Message{User: f.user}, surface.OpenEvent{Home: home, User: f.user, Channel: f.dm}))
+	}
+	must("", f.p.surface.MarkIdle(t.Context(), f.dm, asked.TS))
+	// Where the bot is not, it responds to a command.
+	outside := f.make(emulator.ChannelSpec{Members: []string{f.user}, WithoutBot: true})
+	if _, err := f.Command(outside, f.user, "/oneclaw", "whoami"); err != nil {
+		t.Fatal(err)
+	}
+	command := f.in.wait(t, 2)[1]
+	must(f.p.Send(t.Context(), chats.Address{Chat: command.Chat, ReplyTo: command.ID}, chats.Part{Text: "*you*", Buttons: [][]chats.Button{{{Label: "Yes", Data: "y"}}}}))
 	f.stop()
 
 	var b strings.Builder
-	b.WriteString("import type * as web from \"@slack/web-api\";\n")
+	b.WriteString(`import type * as web from "@slack/web-api";
+import type { AnyChunk, HomeView, KnownBlock } from "@slack/types";
+type Known<T> = T extends unknown ? Omit<T, "channel" | "text"> : never;
+type Response = Known<web.ChatPostMessageArguments> & { response_type?: "in_channel" | "ephemeral"; replace_original?: boolean; text?: string };
+`)
 	calls := map[string]int{}
 	for i, req := range over.seen {
 		method, ok := strings.CutPrefix(req.URL.Path, "/api/")
-		if !ok || !strings.Contains(over.said[i], `"ok":true`) {
+		of := "web." + typeName(method) + "Arguments"
+		switch {
+		case strings.HasPrefix(req.URL.Path, "/commands/"):
+			method, of = "response", "Response"
+		case !ok || !strings.Contains(over.said[i], `"ok":true`):
 			continue
 		}
 		calls[method]++
-		fmt.Fprintf(&b, "export const call%d: web.%sArguments = %s;\n", i, typeName(method), arguments(t, req))
+		fields := arguments(t, req)
+		object, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "export const call%d: %s = %s;\n", i, of, object)
+		// Calls take any block with a type, so that the known ones are compiled by themselves.
+		for name, of := range map[string]string{"blocks": "KnownBlock[]", "chunks": "AnyChunk[]", "view": `Omit<HomeView, "blocks"> & { blocks: KnownBlock[] }`} {
+			if fields[name] != nil {
+				fmt.Fprintf(&b, "export const %s%d: %s = %s;\n", name, i, of, fields[name])
+				calls[name]++
+			}
+		}
 	}
-	if len(calls) < 12 {
-		t.Errorf("the calls of %d methods are compiled: %v", len(calls), calls)
+	if calls["response"] == 0 || calls["blocks"] < 6 || calls["chunks"] == 0 || calls["view"] == 0 || len(calls) < 20 {
+		t.Errorf("compiled are %v", calls)
 	}
 	compile(t, dir, b.String())
 }
@@ -85,7 +120,7 @@ func typeName(method string) (name string) {
 
 // arguments are those of a call as the library takes them: the values of a form that are lists,
 // objects or truths decoded, and without the token, which it has in the header.
-func arguments(t *testing.T, req *http.Request) string {
+func arguments(t *testing.T, req *http.Request) map[string]json.RawMessage {
 	t.Helper()
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -113,11 +148,7 @@ func arguments(t *testing.T, req *http.Request) string {
 		}
 	}
 	delete(fields, "token")
-	object, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(object)
+	return fields
 }
 
 // typesDir is where internal/emulator/wire/testdata/types/install has installed the types. It skips the

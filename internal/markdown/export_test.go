@@ -13,6 +13,30 @@ func (d *Document) VisibleSlack(limit int) (string, []string) {
 	return visible(d.layOut(slack{limit: max(limit, MinLimit)}))
 }
 
+// Meant is a text with its formats.
+type Meant struct {
+	Text    string   `json:"text"`
+	Formats []string `json:"formats"`
+}
+
+// MeantForSlack returns the texts of the document, in order, as they are meant to be shown on Slack.
+func (d *Document) MeantForSlack(limit int) (all []Meant) {
+	names := map[style]string{styleBold: "bold", styleItalic: "italic", styleStrike: "strike", styleCode: "code", stylePre: "code"}
+	for _, a := range d.layOut(slack{limit: limit}) {
+		m := Meant{Text: a.text}
+		for s := a.span; s != nil; s = s.parent {
+			switch {
+			case s.style == styleLink:
+				m.Formats = append(m.Formats, "link "+s.href)
+			case names[s.style] != "":
+				m.Formats = append(m.Formats, names[s.style])
+			}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
 func visible(atoms []atom) (string, []string) {
 	var text strings.Builder
 	var heads []string

@@ -75,6 +75,8 @@ func TestSlackInline(t *testing.T) {
 		{"link", `[a **b** <c>](http://x.y/?a=1&b=|)`, `<http://x.y/?a=1&amp;b=%7C|a b &lt;c&gt;>`},
 		{"bold in a word", `foo**bar**baz`, `foo␣*bar*␣baz`},
 		{"bold beside punctuation", `(**a**), **b**.`, `(*a*), *b*.`},
+		{"bold beside quotation marks and a colon", `"**a**" **b**: c`, `"*a*" *b*: c`},
+		{"code beside slashes", "`a`/`b`; `c`(", "`a`␣/␣`b`␣; `c`␣("},
 		{"bold beside ideographs", `中**文**字`, `中␣*文*␣字`},
 		{"bold over lines", "**a\nb**", "*a*\n*b*"},
 		{"snake case", `a_b_c 2\*3\*4`, `a_b_c 2*3*4`},

@@ -98,7 +98,15 @@ func isMark(r rune) bool {
 	return r == '*' || r == '_' || r == '~' || r == '`'
 }
 
-// isBorder reports whether Slack recognises a formatting mark next to r.
-func isBorder(r rune) bool {
-	return r == 0 || unicode.IsSpace(r) || strings.ContainsRune(`.,;:!?()[]{}"'-/`, r)
+// isBorder reports whether Slack may recognise a formatting mark next to r.
+func isBorder(r rune) bool { return isSpaceOr(r, `.,;:!?()[]{}"'-/`) }
+
+// opensBehind and closesBefore report whether Slack surely recognises the first and the second mark of two there. It
+// documents no rule: these are what readers of mrkdwn agree on that others wrote (slack-message-parser, slack-to-html
+// of ClearFeed and emacs-slack).
+func opensBehind(r rune) bool  { return isSpaceOr(r, `.,!?([{"'-`) }
+func closesBefore(r rune) bool { return isSpaceOr(r, `.,:!?)]}"'-`) }
+
+func isSpaceOr(r rune, others string) bool {
+	return r == 0 || r == zeroWidthSpace || unicode.IsSpace(r) || strings.ContainsRune(others, r)
 }

@@ -83,7 +83,7 @@ func (w *writer) write(a atom) {
 func (w *writer) writeRune(p position) {
 	r := p.next()
 	p.prev, p.last = w.text.prev, w.text.last
-	loose := w.traits.wordMarks && w.lastOutput == endsInClosing && !isBorder(r)
+	loose := w.traits.wordMarks && w.lastOutput == endsInClosing && !closesBefore(r)
 	if loose || w.rules.needsMentionGuard(p) {
 		w.text.writeRune(zeroWidthSpace, false)
 	}
@@ -171,7 +171,7 @@ func (w *writer) openSpans(s, shared *span) {
 	w.openSpans(s.parent, shared)
 	inline := s.style != styleQuote && s.style != stylePre
 	if w.traits.wordMarks && inline && w.lastOutput != endsInOpening &&
-		(w.lastOutput == endsInClosing || !isBorder(w.text.last)) {
+		(w.lastOutput == endsInClosing || !opensBehind(w.text.last)) {
 		w.text.writeRune(zeroWidthSpace, false)
 	}
 	open, _ := w.rules.markup(s)

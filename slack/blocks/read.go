@@ -212,7 +212,10 @@ func (r *Reader) control(kind string, o fields, depth int) string {
 	}
 	label := cmp.Or(r.node(o["text"], depth+1), r.node(o["placeholder"], depth+1))
 	options := r.join(o["options"], ", ", depth, r.node)
-	return "[" + what + ": " + strings.Trim(label+"; "+options, "; ") + "]"
+	if shown := strings.Trim(label+"; "+options, "; "); shown != "" {
+		what += ": " + shown
+	}
+	return "[" + what + "]"
 }
 
 // medium returns a note about a picture or a video, with the texts beside it.

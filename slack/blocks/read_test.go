@@ -26,13 +26,14 @@ func TestTheTextOfEachKindOfBlockIsRead(t *testing.T) {
 			{"type":"hologram"}]}`,
 			"[button: Approve]\n[choice: Who; Ann, Bob]\n[not received: a block of the kind “hologram”]",
 		},
-		"input": {`{"type":"input","label":{"type":"plain_text","text":"Why"},"element":{"type":"plain_text_input","placeholder":{"type":"plain_text","text":"because"}}}`, "Why\n[field: because]"},
+		"input":    {`{"type":"input","label":{"type":"plain_text","text":"Why"},"element":{"type":"plain_text_input","placeholder":{"type":"plain_text","text":"because"}}}`, "Why\n[field: because]"},
+		"no words": {`{"type":"actions","elements":[{"type":"datepicker","action_id":"1"}]}`, "[field]"},
 		"rich text": {
 			`{"type":"rich_text","elements":[
 			{"type":"rich_text_section","elements":[{"type":"text","text":"Ask "},{"type":"user","user_id":"U1"},{"type":"text","text":" in "},{"type":"channel","channel_id":"C1"},
 				{"type":"emoji","name":"wave","skin_tone":2},{"type":"broadcast","range":"here"},{"type":"usergroup","usergroup_id":"S1"},{"type":"link","url":"https://a.example/?a=1&b=2","text":"here"},
 				{"type":"text","text":"old","style":{"strike":true}},{"type":"text","text":"run()","style":{"code":true}},{"type":"color","value":"#fff"},{"type":"date","timestamp":0},{"type":"hologram"}]},
-			{"type":"rich_text_list","style":"ordered","offset":2,"elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"one"}]},{"type":"rich_text_section","elements":[{"type":"text","text":"two"}]}]},
+			{"type":"rich_text_list","style":"ordered","offset":2,"elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"one"}]},{"type":"text","text":"two"}]},
 			{"type":"rich_text_list","style":"bullet","indent":1,"elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"point"}]}]},
 			{"type":"rich_text_quote","elements":[{"type":"text","text":"said\nso"}]},
 			{"type":"rich_text_preformatted","elements":[{"type":"text","text":"a & b"}]}]}`,

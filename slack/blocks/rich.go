@@ -21,7 +21,7 @@ func (r *Reader) rich(raw json.RawMessage, depth int) string {
 	case "rich_text_section", "rich_text_list", "rich_text_quote", "rich_text_preformatted":
 		return r.richObject(o, depth)
 	}
-	return r.object(o, depth)
+	return r.inline(raw, depth) // Slack's library for Java knows lists without sections
 }
 
 func (r *Reader) richObject(o fields, depth int) string {

@@ -121,8 +121,8 @@ func (m *message) appendContent(text string, tasks []Task) *refusal {
 }
 
 // startStream starts a stream. That starts the session of an agent app and clears the status of the
-// thread (docs.slack.dev/ai/agent-sessions). In a channel, a recipient is required. In 2025 the page
-// called the thread optional.
+// thread (docs.slack.dev/ai/agent-sessions). In a channel, a recipient is required, and the thread may be
+// left out.
 func startStream(c *call) (any, *refusal) {
 	text, tasks, err := parseStreamCall(c.p, nil)
 	if err != nil {
@@ -133,8 +133,8 @@ func startStream(c *call) (any, *refusal) {
 		return nil, err
 	}
 	switch {
-	case c.p.Text("thread_ts") == "":
-		return nil, newRefusal("invalid_arguments", "[ERROR] missing required field: thread_ts") // assumed
+	case ch.kind == DM && c.p.Text("thread_ts") == "":
+		return nil, newRefusal("invalid_arguments", "[ERROR] missing required field: thread_ts") // reported by apps: github.com/vercel/chat/issues/268
 	case ch.kind != DM && c.p.Text("recipient_user_id") == "":
 		return nil, newRefusal("missing_recipient_user_id") // assumed: its page says that it is required
 	case ch.kind != DM && c.p.Text("recipient_team_id") == "":
@@ -152,7 +152,7 @@ func startStream(c *call) (any, *refusal) {
 	}
 	c.notifier.publish(ch, m)
 	if c.app.hasScope(manifest.AgentScope) {
-		c.world.setSession(ch, m.parent.ts, "processing")
+		c.world.setSession(ch, cmp.Or(m.threadTS(), m.ts), "processing")
 	}
 	c.channel, c.message = ch, m
 	return map[string]any{"channel": ch.id, "ts": m.ts}, nil
@@ -195,7 +195,7 @@ func (c *call) updateStream(end bool) (any, *refusal) {
 	if end {
 		m.stream.ended = true
 		if c.app.hasScope(manifest.AgentScope) {
-			c.world.setSession(ch, m.parent.ts, "active")
+			c.world.setSession(ch, cmp.Or(m.threadTS(), m.ts), "active")
 		}
 		c.notifier.notifyEdit(ch, m, before)
 	}

@@ -29,7 +29,11 @@ app.message("hello", ({ message, say }) =>
     ],
   }),
 );
-app.event("app_mention", ({ event, say }) => say({ text: "At your service", thread_ts: event.ts }));
+app.event("app_mention", async ({ sayStream }) => {
+  const stream = sayStream();
+  await stream.append({ markdown_text: "At your " });
+  await stream.stop({ markdown_text: "service" });
+});
 app.event("reaction_added", ({ event, client }) => client.chat.postMessage({ channel: event.item.channel, text: `:${event.reaction}:` }));
 app.action("yes", async ({ ack, respond, body }) => {
   await ack();
@@ -111,12 +115,20 @@ async function calls(web, asked) {
     await stream.stop({ markdown_text: "!" });
     assert.equal((await web.conversations.replies({ channel, ts: asked.ts })).messages.at(-1).text, "one two!");
   }
+  const task = (status) => ({ chunks: [{ type: "task_update", id: "1", title: "Search", status }] });
+  const stream = web.chatStream({ channel, recipient_user_id: user, recipient_team_id: "T0ONECLAW" }); // a channel needs no thread
+  await stream.append({ markdown_text: "Wait. " });
+  await stream.append(task("in_progress"));
+  await stream.append({ markdown_text: "Found." });
+  const { ts } = await stream.stop(task("complete"));
+  assert.equal((await web.conversations.replies({ channel, ts })).messages[0].text, "Wait. Found.");
   await web.views.publish({ user_id: user, view: { type: "home", blocks: [{ type: "section", text: { type: "mrkdwn", text: "Home" } }] } });
 
   for (const [method, params, code] of [
     ["chat.postMessage", { channel: "C9", text: "x" }, "channel_not_found"],
     ["chat.postMessage", { channel }, "no_text"],
     ["views.open", { trigger_id: "1", view: { type: "modal", title: { type: "plain_text", text: "x" }, blocks: [] } }, "invalid_trigger_id"],
+    ["chat.startStream", { channel: dm, markdown_text: "x" }, "invalid_arguments"],
     ["chat.shout", {}, "unknown_method"],
   ]) {
     await assert.rejects(web.apiCall(method, params), (error) => error.data?.error === code);
