@@ -1,0 +1,208 @@
+package office_test
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"oneclaw/internal/emulator/npmtest"
+	"oneclaw/internal/wording"
+	"oneclaw/toolgroups/documents/office"
+)
+
+//go:embed testdata/others/sheets.cjs
+var sheetsScript string
+
+// made is a document that a library of others wrote, with what another library reads in it.
+type made struct {
+	Name   string
+	Data   []byte
+	Sheets []struct {
+		Name   string
+		Hidden bool
+		Cells  map[string]cell
+	}
+	Lines []string
+}
+
+// cell is what another library finds in a cell: a text, a number, or the day of a date.
+type cell struct {
+	Text, Format, Shown, Formula, Link, Comment string
+	Number, Serial                              *float64
+}
+
+// grid is a sink that keeps cells by their sheet and place, and lines.
+type grid struct {
+	sheets []office.Part
+	cells  []map[string]string
+	lines  []string
+}
+
+// farCell matches a cell far to the right, which names its column.
+var farCell = regexp.MustCompile(`^([A-Z]{2,3}): (.*)`)
+
+// Begin keeps a part.
+func (g *grid) Begin(p office.Part) bool {
+	g.sheets, g.cells = append(g.sheets, p), append(g.cells, map[string]string{})
+	return true
+}
+
+// Add keeps a block.
+func (g *grid) Add(b office.Block) error {
+	for at, text := range b.Cells {
+		name := wording.ColumnName(at)
+		if m := farCell.FindStringSubmatch(text); m != nil {
+			name, text = m[1], m[2]
+		}
+		if text != "" {
+			g.cells[len(g.cells)-1][name+strconv.Itoa(b.Number)] = text
+		}
+	}
+	if b.Cells == nil {
+		g.lines = append(g.lines, strings.Split(b.Text, "\n")...)
+	}
+	return nil
+}
+
+func readGrid(t *testing.T, m made) *grid {
+	t.Helper()
+	g := &grid{}
+	if _, err := office.Read(bytes.NewReader(m.Data), int64(len(m.Data)), m.Name, g); err != nil {
+		t.Errorf("%s: %v", m.Name, err)
+	}
+	return g
+}
+
+// madeBy returns what a script makes.
+func madeBy(t *testing.T, script string, least int, packages ...string) (list []made) {
+	t.Helper()
+	if err := json.Unmarshal(npmtest.Run(t, script, nil, packages...), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < least {
+		t.Errorf("only %d documents were made", len(list))
+	}
+	return list
+}
+
+// Workbooks of other libraries are read as another library reads them, cell by cell.
+func TestCellsAreReadAsOthersReadThem(t *testing.T) {
+	t.Parallel()
+	for _, m := range madeBy(t, sheetsScript, 30, "exceljs", "xlsx", "write-excel-file", "odf-kit") {
+		g := readGrid(t, m)
+		if len(g.sheets) != len(m.Sheets) {
+			t.Errorf("%s: %d sheets, want %d", m.Name, len(g.sheets), len(m.Sheets))
+			continue
+		}
+		for i, s := range m.Sheets {
+			if p := g.sheets[i]; p.Name != strings.TrimSpace(s.Name) && p.Name != "" || p.Hidden != s.Hidden {
+				t.Errorf("%s: sheet %q (hidden: %v), want %q (%v)", m.Name, p.Name, p.Hidden, s.Name, s.Hidden)
+			}
+			for at, got := range g.cells[i] {
+				if _, ok := s.Cells[at]; !ok {
+					t.Errorf("%s: %s!%s: got %q, want nothing", m.Name, s.Name, at, got)
+				}
+			}
+			for at, want := range s.Cells {
+				if got := g.cells[i][at]; !want.isShownAs(got) {
+					t.Errorf("%s: %s!%s: got %q, want %s", m.Name, s.Name, at, got, want)
+				}
+			}
+		}
+	}
+}
+
+// isShownAs reports whether a text says what is in the cell.
+func (c cell) isShownAs(got string) bool {
+	for _, more := range []string{" [comment: " + plain(c.Comment) + "]", " (=" + plain(c.Formula) + ")", " (" + c.Link + ")"} {
+		got = strings.TrimSuffix(got, more)
+		if got == strings.TrimSpace(more) {
+			got = ""
+		}
+	}
+	if c.Comment != "" && strings.Contains(got, "[") {
+		return false
+	}
+	switch {
+	case c.Serial != nil:
+		return isMoment(got, *c.Serial, c.Format)
+	case c.Number != nil:
+		return isNumber(got, *c.Number, c.Shown)
+	}
+	return got == plain(c.Text)
+}
+
+// plain is a text as it stands in a row of a table.
+func plain(text string) string {
+	var lines []string
+	for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", `\|`)
+}
+
+// isNumber reports whether a text is a number as it is shown: with its sign, its percent sign and its currency.
+func isNumber(got string, want float64, shown string) bool {
+	for _, r := range shown {
+		if (r == '%' || r == '°' || unicode.Is(unicode.Sc, r)) && !strings.ContainsRune(got, r) {
+			return false
+		}
+	}
+	digits := strings.TrimFunc(got, func(r rune) bool { return !unicode.IsDigit(r) && !strings.ContainsRune("-", r) })
+	if at := strings.IndexFunc(digits, unicode.IsDigit); at > 1 {
+		digits = "-" + digits[at:]
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	if strings.HasSuffix(got, "%") && !strings.HasSuffix(got, " %") {
+		n /= 100
+	}
+	return err == nil && math.Abs(n-want) <= math.Abs(want)*1e-14
+}
+
+// isMoment reports whether a text is the date, the time or the length of a time of a serial number, as exactly as
+// its format shows it. There is none before the calendar begins.
+func isMoment(got string, serial float64, format string) bool {
+	if serial < 0 {
+		return isNumber(got, serial, "")
+	}
+	exact := 0.501
+	if strings.Contains(format, "s.0") || strings.Contains(format, "s].0") {
+		exact = 0.001
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05.999", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02", "15:04:05", "15:04"} {
+		at, err := time.Parse(layout, got)
+		if err != nil {
+			continue
+		}
+		if at.Year() == 0 {
+			at = at.AddDate(1899, 11, 29)
+		}
+		days := float64(at.UnixMilli())/86_400_000 + 25_569
+		return math.Abs(days-serial)*86_400 < exact || serial < 61 && math.Abs(days-1-serial)*86_400 < exact
+	}
+	var h, m int
+	var s float64
+	_, err := fmt.Sscanf(got, "%d:%d:%f", &h, &m, &s)
+	return err == nil && math.Abs(float64(h*3600+m*60)+s-serial*86_400) < exact
+}
+
+// String says what is in the cell.
+func (c cell) String() string {
+	switch {
+	case c.Serial != nil:
+		return fmt.Sprintf("the moment %v as %q (%s)", *c.Serial, c.Shown, c.Format)
+	case c.Number != nil:
+		return fmt.Sprintf("the number %v as %q (%s)", *c.Number, c.Shown, c.Format)
+	}
+	return fmt.Sprintf("%q with formula %q, link %q, comment %q", c.Text, c.Formula, c.Link, c.Comment)
+}
