@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oneclaw/internal/emulator/npmtest"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups/documents/office"
@@ -20,6 +22,9 @@ import (
 
 //go:embed testdata/others/sheets.cjs
 var sheetsScript string
+
+//go:embed testdata/others/texts.cjs
+var textsScript string
 
 // made is a document that a library of others wrote, with what another library reads in it.
 type made struct {
@@ -205,4 +210,48 @@ func (c cell) String() string {
 		return fmt.Sprintf("the number %v as %q (%s)", *c.Number, c.Shown, c.Format)
 	}
 	return fmt.Sprintf("%q with formula %q, link %q, comment %q", c.Text, c.Formula, c.Link, c.Comment)
+}
+
+var (
+	// orderedItem matches the number of a list item, tableRule what follows the first row of a table, and structure
+	// what begins a line or parts cells.
+	orderedItem = regexp.MustCompile(`^((?:  )*)(?:[0-9]+(?:\.[0-9]+)*|[a-zA-Z]|[ivxIVX]+)[.)] `)
+	tableRule   = regexp.MustCompile(`^\|(---\|)+$`)
+	structure   = regexp.MustCompile(` \(https:[^)]*\)|^ *(?:#+|-|N|Notes:) |^\[(?:chart|picture)[^]]*\]|\\?\||<br>|\s|\^`)
+)
+
+// Texts and slides of other libraries are read as another library reads them: Word documents line by line, others,
+// in which the other library tells no lines, letter by letter.
+func TestLinesAreReadAsOthersReadThem(t *testing.T) {
+	t.Parallel()
+	for _, m := range madeBy(t, textsScript, 18, "docx", "pptxgenjs", "odf-kit", "mammoth", "officeparser") {
+		got, want := linesOf(readGrid(t, m).lines), linesOf(m.Lines)
+		if !strings.HasSuffix(m.Name, ".docx") {
+			got, want = letters(got), letters(want)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-theirs +ours):\n%s", m.Name, diff)
+		}
+	}
+}
+
+// linesOf returns lines in the form in which they are compared.
+func linesOf(lines []string) (list []string) {
+	for _, line := range lines {
+		line = strings.NewReplacer("\u00ad", "", "\t", " ").Replace(line) // what is not kept
+		line = orderedItem.ReplaceAllString(strings.TrimRight(line, " "), "${1}N ")
+		if line != "" && !tableRule.MatchString(line) {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+// letters returns lines as one, without what shows their structure.
+func letters(lines []string) []string {
+	var all strings.Builder
+	for _, line := range lines {
+		all.WriteString(structure.ReplaceAllString(line, ""))
+	}
+	return []string{all.String()}
 }
