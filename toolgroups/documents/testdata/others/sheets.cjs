@@ -1,4 +1,5 @@
-// Workbooks of three writers, each with what another reader finds in its cells.
+// Workbooks of four writers, each with what another reader finds in its cells, and what both find in those on the
+// standard input.
 const E = require('exceljs'), X = require('xlsx'), W = require('write-excel-file/node').default, K = require('odf-kit');
 
 process.env.TZ = 'UTC';
@@ -147,6 +148,10 @@ async function byExcelJS(data) {
 		// ExcelJS reads no ISO dates, no "true", and format codes without their backslashes.
 		const other = name.endsWith('x') && !/^exceljs|1904|dates|formats/.test(name) ? await byExcelJS(data) : bySheetJS(data);
 		out.push({ name, data: data.toString('base64'), sheets: other });
+	}
+	for (const { name, data } of JSON.parse(require('fs').readFileSync(0))) {
+		const given = Buffer.from(data, 'base64');
+		out.push({ name: 'for SheetJS ' + name, data, sheets: bySheetJS(given) }, { name: 'for ExcelJS ' + name, data, sheets: await byExcelJS(given) });
 	}
 	process.stdout.write(JSON.stringify(out));
 })();

@@ -1,4 +1,5 @@
-// Texts and slides of three writers, each with the lines that another reader finds in them.
+// Texts and slides of three writers, each with the lines that another reader finds in them, and what two find in
+// those on the standard input. Lines of a rough reader are parted otherwise than ours.
 const D = require('docx'), K = require('odf-kit'), P = require('pptxgenjs'), M = require('mammoth'), { parseOfficeAsync } = require('officeparser');
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -58,7 +59,7 @@ async function byMammoth(buffer) {
 			}
 			return inner();
 		};
-		const cellText = (e) => e.children.map((c) => c.type === 'table' ? c.children.map((r) => r.children.map(cellText).join('<br>')).join('<br>') : text(c)).filter(Boolean).join('<br>');
+		const cellText = (e) => e.children.map((c) => c.type === 'table' ? c.children.map((r) => r.children.map(cellText).join('<br>')).join('<br>') : text(c).replace(/\n/g, '<br>')).filter(Boolean).join('<br>');
 		const block = (e) => {
 			if (e.type === 'table') {
 				const held = []; // by column: rows that a cell above still covers
@@ -87,12 +88,17 @@ async function byMammoth(buffer) {
 	return lines;
 }
 
+async function byOfficeParser(name, data) {
+	const lines = (await parseOfficeAsync(data)).split('\n');
+	return name.endsWith('.pptx') ? lines.filter((l) => !/^\d+$/.test(l)) : lines; // without the numbers of slides
+}
+
 (async () => {
 	const out = [];
-	for (const [name, make] of Object.entries(cases)) {
-		const data = await make();
-		const lines = name.endsWith('.docx') ? await byMammoth(data) : (await parseOfficeAsync(data)).split('\n').filter((l) => !name.endsWith('.pptx') || !/^\d+$/.test(l)); // numbers of slides
-		out.push({ name, data: data.toString('base64'), lines });
+	const add = async (name, data, rough) => out.push({ name, data: data.toString('base64'), rough, lines: rough ? await byOfficeParser(name, data) : await byMammoth(data) });
+	for (const [name, make] of Object.entries(cases)) await add(name, await make(), !name.endsWith('.docx'));
+	for (const { name, data } of JSON.parse(require('fs').readFileSync(0))) {
+		for (const rough of [false, true]) await add(name, Buffer.from(data, 'base64'), rough);
 	}
 	process.stdout.write(JSON.stringify(out));
 })();
