@@ -473,10 +473,10 @@ var reference = regexp.MustCompile(`(\$?[A-Z]{1,3})(\$?)(\d{1,7})\b`)
 type formulas map[int]string
 
 // withFormula returns the value of a cell with its formula,
-// unless the formula only continues that of the cell above.
+// unless the formula only continues that of the cell above, or is TRUE() or an error.
 func (above formulas) withFormula(value, formula string, row, column int) string {
 	pattern := relativeFormula(formula, row)
-	if formula != "" && (value == "" || pattern != above[column]) {
+	if formula != "" && strings.TrimSuffix(formula, "()") != value && (value == "" || pattern != above[column]) {
 		value = strings.TrimSpace(value + " (=" + formula + ")")
 	}
 	above[column] = pattern

@@ -103,7 +103,7 @@ func TestWhatExcelWrites(t *testing.T) {
 			"1: | 06:09:21.6 | 30:09:21.6 | 2026-03-01 | 25.5 % |\n",
 		},
 		{"dates of ISO 8601", `<row><c t="d"><v>2026-03-01T12:30:00.000Z</v></c><c t="d"><v>2026-03-01T12:30:05.5+02:00</v></c><c t="d"><v>2026-03-01T08:00:00</v></c><c t="d"><v>2026-03-01</v></c><c t="d"><v>soon</v></c></row>`, "1: | 2026-03-01 12:30 | 2026-03-01 12:30:05.5 | 2026-03-01 08:00 | 2026-03-01 | soon |\n"},
-		{"errors and truth", `<row><c t="e"><v>#REF!</v></c><c t="b"><v>1</v></c><c t="d"><v>2026-03-01T00:00:00Z</v></c></row>`, "1: | #REF! | TRUE | 2026-03-01 |\n"},
+		{"errors and truth", `<row><c t="e"><f>#N/A</f><v>#N/A</v></c><c t="b"><f>TRUE()</f><v>1</v></c></row><row><c t="e"><v>#REF!</v></c><c t="b"><v>1</v></c><c t="d"><v>2026-03-01T00:00:00Z</v></c></row>`, "1: | #N/A | TRUE |\n2: | #REF! | TRUE | 2026-03-01 |\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := read("x.xlsx", book(tc.rows, more...))
@@ -124,6 +124,29 @@ func TestSlidesInTheirOrder(t *testing.T) {
 		"ppt/diagrams/data.xml", `<dgm:dataModel xmlns:dgm="dgm" xmlns:a="a"><dgm:t><a:p><a:r><a:t>step</a:t></a:r></a:p></dgm:t></dgm:dataModel>`))
 	if want := "PowerPoint presentation\n=== 1 \n\n1: - item\n2:   - below\n    7\n\n3: plain\n\n4: step\n\n5: [chart]\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Numbers in OpenDocument have their units only in what was shown, in the language of who saved them.
+func TestNumbersOfOpenDocumentHaveTheUnitsThatAreShown(t *testing.T) {
+	for _, tc := range []struct{ value, shown, want string }{
+		{"46082.75", "46,082.8°C", "46082.75 °C"},
+		{"-1234.5", "-1.234,50 €", "-1234.5 €"},
+		{"-12.5", "$(12.50)", "-$12.5"},
+		{"0.6", "60%", "60%"},
+		{"0.126", "12,6 %", "12.6%"},
+		{"60", "60%", "60 %"},
+		{"46082750", "46.1M", "46082750"},
+		{"0.5", "5 pro Mille", "0.5"},
+		{"1", "TRUE", "TRUE"},
+		{"0", "-", "0"},
+		{"7", "sieben", "7"},
+		{"3", "", "3"},
+	} {
+		got := read("x.ods", open("spreadsheet", `<o:table o:name="T"><o:table-row><o:table-cell o:value-type="float" o:value="`+tc.value+`"><o:p>`+tc.shown+`</o:p></o:table-cell></o:table-row></o:table>`))
+		if want := "OpenDocument spreadsheet\n=== 1 T\n1: | " + tc.want + " |\n"; got != want {
+			t.Errorf("%s: got %q, want %q", tc.shown, got, want)
+		}
 	}
 }
 

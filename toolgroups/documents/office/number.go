@@ -103,6 +103,52 @@ func unitOf(literal string) string {
 	return literal
 }
 
+// formatShown formats a number with the currency, the unit or the percent sign with which a program shows it, in any
+// language, unless that shows another number, such as one of millions.
+func formatShown(raw, shown string) string {
+	value, err := strconv.ParseFloat(raw, 64)
+	first, last := strings.IndexFunc(shown, unicode.IsDigit), strings.LastIndexFunc(shown, unicode.IsDigit)
+	number := formatNumber(raw, plainNumber, 0)
+	if err != nil || first < 0 {
+		return number
+	}
+	_, size := utf8.DecodeRuneInString(shown[last:])
+	before, digits, after := strings.Trim(shown[:first], " -−("), shown[first:last+size], strings.Trim(shown[last+size:], " -−)")
+	if len(digits) > maxMark {
+		return number
+	}
+	isShown := func(value float64) bool {
+		places := []int{0}
+		if at := strings.LastIndexAny(digits, ".,"); at >= 0 { // the sign before decimals, or thousands
+			places = append(places, len(digits)-1-at)
+		}
+		for _, places := range places {
+			// A half is rounded up.
+			if significant(strconv.FormatFloat(value*(1+1e-15), 'f', places, 64)) == significant(digits) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case isShown(value):
+		return withUnits(number, unitOf(before), unitOf(after))
+	case after == "%" && isShown(value*100):
+		return formatNumber(raw, percentage, 0)
+	}
+	return number
+}
+
+// significant returns the digits of a number without those that only fill its beginning.
+func significant(number string) string {
+	return strings.TrimLeft(strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, number), "0")
+}
+
 // withUnits puts the currency or the unit around a number.
 func withUnits(number, before, after string) string {
 	if number == "" || before == "" && after == "" {

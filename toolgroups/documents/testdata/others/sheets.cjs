@@ -5,7 +5,7 @@ const E = require('exceljs'), X = require('xlsx'), W = require('write-excel-file
 process.env.TZ = 'UTC';
 const day = new Date(Date.UTC(2026, 2, 1)), noon = new Date(Date.UTC(2026, 2, 1, 12, 30)), late = new Date(Date.UTC(2026, 11, 31, 23, 59, 59));
 const texts = ['plain', ' padded ', 'two\nlines', 'a|b', 'tab\tin', '<b>&</b>', '"quoted"', "'007", '007', '=1+1', '-', '1e5', 'TRUE', '日本語', '😀 é é', 'שלום', 'x'.repeat(3000), '\u00a0nbsp\u00a0', '#REF!', '2026-03-01'];
-const odd = ['_x0041_', 'a\r\nb', '&amp;', '&#65;']; // which exceljs and SheetJS do not read back
+const odd = ['a\r\nb', '&amp;', '&#65;']; // which exceljs and SheetJS do not read back
 const numbers = [0, 1, -1, 0.1 + 0.2, 1 / 3, 1e21, 1.5e300, 1e-10, -2.5e-7, 123456789012345, 9007199254740991, 4.35, 1e5, 100000000000000000000, 0.1, 1234567.891];
 const formats = ['0', '0.00', '#,##0', '#,##0.00', '0%', '0.00%', '0.00E+00', '# ?/?', '@', 'm/d/yy', 'd-mmm-yy', 'd-mmm', 'mmm-yy', 'h:mm AM/PM', 'h:mm:ss', 'm/d/yy h:mm', 'mm:ss', '[h]:mm:ss', 'mm:ss.0',
 	'#,##0 ;(#,##0)', '#,##0.00;[Red](#,##0.00)', '_("$"* #,##0.00_);_("$"* (#,##0.00);_("$"* "-"??_);_(@_)', '"€" #,##0.00', '#,##0.00 "€"', '#,##0.00\\ [$€-407]', '[$$-409]#,##0.00', '[$CHF] #,##0', '[$-407]d. mmmm yyyy', 'yyyy"年"m"月"d"日"', 'dddd, mmmm dd, yyyy',
@@ -73,7 +73,7 @@ const cases = {
 	'SheetJS 1904.xlsx': sheetjs((b) => { b.Workbook = { WBProps: { date1904: true } }; put(b, [[{ t: 'n', v: 44620.5, z: 'yyyy-mm-dd hh:mm' }]]); }),
 	'SheetJS formats.xlsx': sheetjs(formattedJS(46082.75)),
 	'SheetJS formulas.xlsx': sheetjs((b) => { const s = aoa([[1, 2], [3, 4]]); s.C1 = { t: 'n', f: 'A1+B1', v: 3 }; s.C2 = { t: 's', f: 'A2&"|"&B2', v: '3|4' }; s.D1 = { t: 'n', f: 'SUM(A1:B2*2)', F: 'D1:D1', v: 20 }; s.D2 = { t: 'e', v: 0x07, f: '1/0' }; s.E1 = { t: 'e', v: 0x2a }; s['!ref'] = 'A1:E2'; put(b, s); }),
-	'SheetJS marks.xlsx': sheetjs((b) => { const s = aoa([['site', 'inside', 3]]); s.A1.l = { Target: 'https://a.example/a b?c', Tooltip: 't' }; s.B1.l = { Target: '#T!A1' }; s.C1.c = [{ a: 'Ann', t: 'said' }]; s['!merges'] = [X.utils.decode_range('A3:B4')]; s['!cols'] = [{ hidden: true }]; s['!rows'] = [{}, { hidden: true }]; put(b, s); put(b, [['x']], 'T'); }),
+	'SheetJS marks.xlsx': sheetjs((b) => { const s = aoa([['site', 'inside', 3]]); s.A1.l = { Target: 'https://a.example/a-b?c', Tooltip: 't' }; s.B1.l = { Target: '#T!A1' }; s.C1.c = [{ a: 'Ann', t: 'said' }]; s['!merges'] = [X.utils.decode_range('A3:B4')]; s['!cols'] = [{ hidden: true }]; s['!rows'] = [{}, { hidden: true }]; put(b, s); put(b, [['x']], 'T'); }),
 	'SheetJS macro.xlsm': sheetjs((b) => put(b, [['m', 1]]), { bookType: 'xlsm' }),
 	'SheetJS calc.ods': sheetjs((b) => { put(b, [texts, numbers, [true, false, null, 'end']]); put(b, X.utils.aoa_to_sheet([[day, noon]]), 'it\'s & "2"'); }, { bookType: 'ods' }),
 	'SheetJS table.csv': sheetjs((b) => put(b, [['a,b', 'q"q', 'l\nl', 1.5], ['ü', '', 0, true]]), { bookType: 'csv' }),

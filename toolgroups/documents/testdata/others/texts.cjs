@@ -15,7 +15,7 @@ const docx = (children, more) => () => D.Packer.toBuffer(new D.Document({ number
 const odt = (fill) => async () => { const d = new K.OdtDocument(); fill(d); return Buffer.from(await d.save()); };
 const pptx = (fill) => () => { const d = new P(); fill(d); return d.write({ outputType: 'nodebuffer' }); };
 
-const words = ['plain', 'two  spaces', 'a | pipe', '<b>&amp;</b>', '日本語', '😀 é', 'שלום', '# no heading', '- no item', '1. no number', '*stars*', 'x'.repeat(5000), '_x0041_', 'soft\u00adhyphen', 'no\u2011break', '“quotes” – dashes…'];
+const words = ['plain', 'two  spaces', 'a | pipe', '<b>&amp;</b>', '日本語', '😀 é', 'שלום', '# no heading', '- no item', '1. no number', '*stars*', 'x'.repeat(5000), 'soft\u00adhyphen', 'no\u2011break', '“quotes” – dashes…'];
 const cases = {
 	'docx paragraphs.docx': docx(words.map((w) => new Par(w))),
 	'docx runs.docx': docx([p('a', new Run({ text: 'bold', bold: true }), new Run({ text: ' both ', italics: true, bold: true }), 'end'), p(new Run({ text: 'line', break: 1 }), new Run({ text: 'tab', children: [new D.Tab(), 'x'] })), p('x', new Run({ text: '2', superScript: true }), ' H', new Run({ text: '2', subScript: true }), 'O ', new Run({ text: 'gone', strike: true })), p(new Run({ text: 'caps', allCaps: true }), new Run({ text: ' small', smallCaps: true }))]),
