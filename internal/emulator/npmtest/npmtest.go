@@ -1,5 +1,5 @@
 // Package npmtest runs in tests what scripts named install have installed from npm: Telegram's own reader of
-// texts, the libraries that other bots are made of, and writers and readers of documents.
+// texts, the libraries that other bots are made of, writers and readers of documents, and a database.
 package npmtest
 
 import (
@@ -22,6 +22,7 @@ const patience = 3 * time.Minute
 var folders = [][2]string{
 	{"clients", "internal/emulator/wire/testdata/clients/install"},
 	{"documents", "toolgroups/documents/testdata/others/install"},
+	{"pglite", "storage/postgres/testdata/pglite/install"},
 }
 
 // Run runs a script of Node, with the installed packages, and returns what it prints. The script finds input as
