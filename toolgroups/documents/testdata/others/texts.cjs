@@ -15,6 +15,7 @@ const docx = (children, more) => () => D.Packer.toBuffer(new D.Document({ number
 const odt = (fill) => async () => { const d = new K.OdtDocument(); fill(d); return Buffer.from(await d.save()); };
 const pptx = (fill) => () => { const d = new P(); fill(d); return d.write({ outputType: 'nodebuffer' }); };
 
+const day = new Date(Date.UTC(2026, 2, 1));
 const words = ['plain', 'two  spaces', 'a | pipe', '<b>&amp;</b>', '日本語', '😀 é', 'שלום', '# no heading', '- no item', '1. no number', '*stars*', 'x'.repeat(5000), 'soft\u00adhyphen', 'no\u2011break', '“quotes” – dashes…'];
 const cases = {
 	'docx paragraphs.docx': docx(words.map((w) => new Par(w))),
@@ -23,6 +24,7 @@ const cases = {
 	'docx lists.docx': docx([item('one', 0), item('a', 1), item('i', 2), item('I', 3), item('b', 1), item('two', 0), new Par('between'), item('three', 0), item('again', 0, 'n', 1), new Par({ text: 'dot', bullet: { level: 0 } }), new Par({ text: 'deep', bullet: { level: 2 } }), item('five', 0, 'late'), item('six', 0, 'late'), item('1', 0, 'legal'), item('1.1', 1, 'legal'), item('1.2', 1, 'legal'), item('1.2.1', 2, 'legal'), item('2', 0, 'legal'), item('2.1', 1, 'legal')]),
 	'docx tables.docx': docx([table(['a', 'b|c'], ['d\te', '']), new Par('between'), table([cell('wide', { columnSpan: 2 }), 'x'], [cell('tall', { rowSpan: 2 }), 'y', 'z'], ['v', 'w']), table([cell(['one', 'two']), cell([table(['in', 'ner']), 'after'])], ['k', 'l'])]),
 	'docx notes.docx': docx([p('one', new D.FootnoteReferenceRun(1), ' two', new D.FootnoteReferenceRun(2)), p('three')], { footnotes: { 1: { children: [new Par('first')] }, 2: { children: [new Par('second'), new Par('more')] } } }),
+	'docx endnotes and comments.docx': docx([p('one', new D.EndnoteReferenceRun(1), ' two'), p(new D.CommentRangeStart(0), 'said', new D.CommentRangeEnd(0), new Run({ children: [new D.CommentReference(0)] }), ' on', new D.FootnoteReferenceRun(1))], { endnotes: { 1: { children: [new Par('last')] } }, footnotes: { 1: { children: [new Par('foot')] } }, comments: { children: [{ id: 0, author: 'Ann', date: day, children: [new Par('really?')] }] } }),
 	'docx links.docx': docx([p(new D.ExternalHyperlink({ link: 'https://a.example/?a=1&b=2', children: [new Run('site')] }), ' and ', new D.InternalHyperlink({ anchor: 'here', children: [new Run('inside')] })), p(new D.Bookmark({ id: 'here', children: [new Run('target')] }))]),
 	'docx tracked.docx': docx([p('kept ', new D.InsertedTextRun({ text: 'new', id: 1, author: 'Ann', date: '2026-03-01T00:00:00Z' }), new D.DeletedTextRun({ text: 'old', id: 2, author: 'Ann', date: '2026-03-01T00:00:00Z' }), ' end')]),
 	'docx sections.docx': () => D.Packer.toBuffer(new D.Document({ sections: ['first', 'second'].map((t) => ({ headers: { default: new D.Header({ children: [new Par('head')] }) }, footers: { default: new D.Footer({ children: [new Par('foot')] }) }, children: [new Par(t), p(new D.PageBreak()), new Par('after ' + t)] })) })),
@@ -52,6 +54,7 @@ async function byMammoth(buffer) {
 			case 'checkbox': return e.checked ? '☒' : '☐';
 			case 'hyperlink': return e.href ? `${inner()} (${e.href})` : inner();
 			case 'noteReference': { const n = ++notes; pending.push(`[^${n}]: ` + document.notes.resolve(e).body.map(text).join(' ').trim()); return `[^${n}]`; }
+			case 'commentReference': { const c = document.comments.find((c) => c.commentId === e.commentId), n = ++notes; pending.push(`[^${n}]: comment of ${c.authorName}: ` + c.body.map(text).join(' ').trim()); return `[^${n}]`; }
 			case 'run': {
 				const raised = { superscript: '^', subscript: '_' }[e.verticalAlignment], all = inner();
 				return e.isStrikethrough ? `~~${all}~~` : raised && /^\d/.test(all) ? raised + all : e.isAllCaps ? all : all;
@@ -84,7 +87,7 @@ async function byMammoth(buffer) {
 		block(document);
 		return document;
 	};
-	await M.convertToHtml({ buffer }, { transformDocument: read });
+	await M.convertToHtml({ buffer }, { transformDocument: read, styleMap: 'comment-reference => sup' });
 	return lines;
 }
 
