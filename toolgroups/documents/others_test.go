@@ -220,10 +220,20 @@ func (c cell) isShownAs(got string) bool {
 	case c.Serial != nil:
 		return isMoment(got, *c.Serial, c.Format)
 	case c.Number != nil:
-		return isNumber(got, *c.Number, c.Shown)
+		shown := c.Shown
+		if scaled.MatchString(c.Format) { // what it shows is the unit of another number
+			shown = ""
+		}
+		return isNumber(got, *c.Number, shown)
 	}
 	return got == plain(c.Text)
 }
+
+// scaled matches the formats of thousands, of millions and of powers of ten.
+var scaled = regexp.MustCompile(`,[,"]|E\+|^General$`)
+
+// currencies are names as OpenDocument writes them.
+var currencies = strings.NewReplacer(" EUR", "€", " USD", "$", " SEK", "kr", " PLN", "zł", " INR", "₹", " BRL", "R$")
 
 // plain is a text as it stands in a row of a table.
 func plain(text string) string {
@@ -236,11 +246,12 @@ func plain(text string) string {
 	return strings.ReplaceAll(strings.Join(lines, "<br>"), "|", `\|`)
 }
 
-// isNumber reports whether a text is a number as it is shown: with its sign, its percent sign and its currency.
+// isNumber reports whether a text is a number as it is shown: with its sign, its percent sign, its currency and its
+// unit.
 func isNumber(got string, want float64, shown string) bool {
-	got = strings.NewReplacer(" EUR", "€", " USD", "$").Replace(got) // as OpenDocument writes them
-	for _, r := range shown {
-		if (r == '%' || r == '°' || unicode.Is(unicode.Sc, r)) && !strings.ContainsRune(got, r) {
+	got = currencies.Replace(got)
+	for _, r := range currencies.Replace(shown) {
+		if (r == '%' || r == '°' || unicode.IsLetter(r) || unicode.Is(unicode.Sc, r)) && !strings.ContainsRune(got, r) {
 			return false
 		}
 	}
