@@ -72,7 +72,7 @@ func (d *Document) XLSX() (data []byte, left int, err error) {
 	for i, content := range sheets {
 		file := fmt.Sprintf("sheet%d.xml", i+1)
 		files = append(files, [2]string{"xl/worksheets/" + file, content})
-		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="t%d"/>`, escapeXML(names[i]), i+1, i+1)
+		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="t%d"/>`, escapeXString(names[i]), i+1, i+1)
 		related.WriteString(relationshipXML(fmt.Sprintf("t%d", i+1), "worksheet", "worksheets/"+file, false))
 		fmt.Fprintf(&types, `<Override PartName="/xl/worksheets/%s" ContentType="%s.worksheet+xml"/>`, file, spreadsheetML)
 	}
@@ -214,7 +214,15 @@ func cellXML(text string, head bool) string {
 	if units := []rune(text); len(units) > maxCellText {
 		text = string(units[:maxCellText]) + "…"
 	}
-	return fmt.Sprintf(` s="%d" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>`, style, strings.ReplaceAll(escapeXML(text), "&#xA;", "\n"))
+	return fmt.Sprintf(` s="%d" t="inlineStr"><is><t xml:space="preserve">%s</t></is></c>`, style, strings.ReplaceAll(escapeXString(text), "&#xA;", "\n"))
+}
+
+// escapedCharacter begins what Excel reads as a character (ECMA-376, 22.9.2.19).
+var escapedCharacter = regexp.MustCompile(`_x[0-9A-Fa-f]{4}`)
+
+// escapeXString escapes a text for a cell or the name of a sheet.
+func escapeXString(text string) string {
+	return escapeXML(escapedCharacter.ReplaceAllString(text, "_x005F$0"))
 }
 
 // typedValue returns a number, percentage or date as a workbook stores it, and its style.

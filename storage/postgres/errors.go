@@ -87,7 +87,8 @@ func explain(err error) error {
 	case errors.As(err, &network) && network.Op == "dial":
 		return describedError{fmt.Sprintf("the server cannot be reached: %v", network), err}
 	case errors.As(err, &dial):
-		return describedError{fmt.Sprintf("the server cannot be reached: %v", errors.Unwrap(dial)), err}
+		// Each way in which it was tried is on a line of its own.
+		return describedError{"the server cannot be reached: " + strings.ReplaceAll(fmt.Sprint(errors.Unwrap(dial)), "\n", "; "), err}
 	case isConnectionLost(err):
 		return describedError{fmt.Sprintf("the connection to the server was lost, so it is unknown whether anything was written: %v", err), err}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -53,7 +54,18 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing.Path = "no such database"
+	closing, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closing.Close() }()
+	go func() {
+		for conn, err := closing.Accept(); err == nil; conn, err = closing.Accept() {
+			_ = conn.Close()
+		}
+	}()
 	for words, at := range map[string]string{
+		"reached: 127.0.0.1":         "postgres://user:sesame@" + closing.Addr().String() + "/x",
 		"no URL":                     "",
 		"the URL cannot be read":     "postgres://user:open sesame@[::1/x?y",
 		"pool_max_conns is 1":        with(t, base, "pool_max_conns", "1"),

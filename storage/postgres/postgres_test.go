@@ -124,6 +124,9 @@ func TestStoreBehindPooler(t *testing.T) {
 	direct := server.Database(t)
 	pooled := postgres.Config{URL: server.Pooler(t, direct), Pooler: true}
 	at := func(t testing.TB) storage.Store { return open(t, pooled) }
+	for range 3 {
+		wantOpenError(t, postgres.Config{URL: pooled.URL}, "add pooler=true to the address")
+	}
 	storetest.Run(t, storetest.Config{
 		Open: func(t testing.TB) storage.Store {
 			exec(t, direct, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")

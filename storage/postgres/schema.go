@@ -66,9 +66,10 @@ type serverFacts struct {
 // inspect rejects an unsuitable server.
 func (s *Store) inspect(ctx context.Context) error {
 	var f serverFacts
+	// Nothing is prepared: PGlite would refuse a statement that an earlier connection has prepared.
 	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), version(),
 		pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, current_setting('default_transaction_isolation'),
-		current_setting('synchronous_commit'), current_setting('fsync')`).
+		current_setting('synchronous_commit'), current_setting('fsync')`, pgx.QueryExecModeExec).
 		Scan(&f.number, &f.version, &f.name, &f.standby, &f.readOnly, &f.isolation, &f.commit, &f.fsync)
 	if err != nil {
 		return err

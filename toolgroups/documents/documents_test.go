@@ -334,10 +334,10 @@ func TestErrors(t *testing.T) {
 // TestWhatIsWrittenIsReadBack writes with one tool, reads with the other, and looks at what is sent to the chat.
 func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	h := newHarness(t)
-	content := "# Costs\n\nOf the **harbour**.\n\n| Item | Cost | Share | Day |\n|---|---|---|---|\n| Rope \\| thin | 1,200.50 | 12.5% | 2026-03-01 |\n| =1+1 | 007 | | two<br>lines |\n\n1. one\n2. two\n   - deep\n"
+	content := "# Costs\n\nOf the **harbour**.\n\n| Item | Cost | Share | Day |\n|---|---|---|---|\n| Rope \\| thin | 1,200.50 | 12.5% | 2026-03-01 |\n| =1+1 | 007 | `_x0041_x0042_` | two<br>lines |\n\n1. one\n2. two\n   - deep\n"
 	for _, tc := range []struct{ path, note, want string }{
-		{"out/costs.docx", "", "# Costs\n\nOf the harbour.\n\n| Item | Cost | Share | Day |\n|---|---|---|---|\n| Rope \\| thin | 1,200.50 | 12.5% | 2026-03-01 |\n| =1+1 | 007 |  | two<br>lines |\n\n1. one\n2. two\n  - deep"},
-		{"costs.xlsx", "\n[4 paragraphs that are in no table were left out.]", "\n--- Sheet 1: Costs ---\n| | A | B | C | D |\n|---|---|---|---|---|\n| 1 | Item | Cost | Share | Day |\n| 2 | Rope \\| thin | 1200.5 | 12.5% | 2026-03-01 |\n| 3 | =1+1 | 007 |  | two<br>lines |"},
+		{"out/costs.docx", "", "# Costs\n\nOf the harbour.\n\n| Item | Cost | Share | Day |\n|---|---|---|---|\n| Rope \\| thin | 1,200.50 | 12.5% | 2026-03-01 |\n| =1+1 | 007 | _x0041_x0042_ | two<br>lines |\n\n1. one\n2. two\n  - deep"},
+		{"costs.xlsx", "\n[4 paragraphs that are in no table were left out.]", "\n--- Sheet 1: Costs ---\n| | A | B | C | D |\n|---|---|---|---|---|\n| 1 | Item | Cost | Share | Day |\n| 2 | Rope \\| thin | 1200.5 | 12.5% | 2026-03-01 |\n| 3 | =1+1 | 007 | _x0041_x0042_ | two<br>lines |"},
 	} {
 		args, err := json.Marshal(map[string]string{"path": tc.path, "content": content})
 		if err != nil {

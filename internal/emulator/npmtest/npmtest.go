@@ -1,5 +1,6 @@
-// Package npmtest runs in tests what internal/emulator/wire/testdata/{clients,types}/install have installed from npm:
-// Telegram's own reader of texts, the libraries that other bots are made of, and those of the models' services.
+// Package npmtest runs in tests what scripts named install have installed from npm: Telegram's own reader of
+// texts, the libraries that other bots are made of and those of the models' services, writers and readers of
+// documents, and a database.
 package npmtest
 
 import (
@@ -18,7 +19,13 @@ import (
 // patience is the time that a script may take, which is a few seconds on a machine that is not busy.
 const patience = 3 * time.Minute
 
-const installer = "internal/emulator/wire/testdata/{clients,types}/install"
+// folders are where packages are in the cache, each with what installs it.
+var folders = [][2]string{
+	{"clients", "internal/emulator/wire/testdata/clients/install"},
+	{"types", "internal/emulator/wire/testdata/types/install"},
+	{"documents", "toolgroups/documents/testdata/others/install"},
+	{"pglite", "storage/postgres/testdata/pglite/install"},
+}
 
 // Run runs a script of Node, with the installed packages, and returns what it prints. The script finds input as
 // JSON where it reads its standard input. A test whose packages are not installed is skipped, unless
@@ -29,19 +36,16 @@ func Run(t testing.TB, script string, input any, packages ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var modules []string
-	for _, folder := range []string{"clients", "types"} {
-		modules = append(modules, filepath.Join(cache, "oneclaw", folder, "node_modules"))
+	modules := make([]string, len(folders))
+	for i, folder := range folders {
+		modules[i] = filepath.Join(cache, "oneclaw", folder[0], "node_modules")
 	}
 	for _, name := range packages {
-		if !slices.ContainsFunc(modules, func(dir string) bool {
-			_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-			return err == nil
-		}) {
+		if !slices.ContainsFunc(modules, func(dir string) bool { return exists(filepath.Join(dir, filepath.FromSlash(name))) }) {
 			if os.Getenv("TEST_ONECLAW_TYPES") == "must" {
-				t.Fatalf("%s is not installed: run %s", name, installer)
+				t.Fatalf("%s is not installed: run what is named install in %v", name, folders)
 			}
-			t.Skipf("%s is not installed: run %s", name, installer)
+			t.Skipf("%s is not installed: run what is named install in %v", name, folders)
 		}
 	}
 	given, err := json.Marshal(input)
@@ -51,7 +55,7 @@ func Run(t testing.TB, script string, input any, packages ...string) []byte {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "-e", script)
-	cmd.Env = append(os.Environ(), "NODE_PATH="+strings.Join(modules, string(filepath.ListSeparator)))
+	cmd.Env = append(os.Environ(), "NODE_PATH="+strings.Join(modules, string(os.PathListSeparator)))
 	cmd.Stdin = bytes.NewReader(given)
 	var told bytes.Buffer
 	cmd.Stderr = &told
@@ -60,4 +64,9 @@ func Run(t testing.TB, script string, input any, packages ...string) []byte {
 		t.Fatalf("%v\n%s\n%s", err, told.Bytes(), out)
 	}
 	return out
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }

@@ -89,6 +89,7 @@ func TestTheTargetsOfLinksAreShown(t *testing.T) {
 		},
 		{"PowerPoint", "x.pptx", slides(box(`<a:p>`+drawn("", "see ")+linked("the ")+linked("page")+drawn("", ".")+`</a:p>`), "ppt/slides/_rels/one.xml.rels", link("l", "https://a.example/x")), "1: see the page (https://a.example/x).\n"},
 		{"PowerPoint: a shape", "x.pptx", slides(`<p:sp><p:nvSpPr><p:cNvPr><a:hlinkClick r:id="l"/></p:cNvPr></p:nvSpPr><p:txBody><a:p>`+drawn("", "go")+`</a:p></p:txBody></p:sp>`, "ppt/slides/_rels/one.xml.rels", link("l", "https://a.example/x")), "1: go (https://a.example/x)\n"},
+		{"PowerPoint: a shape and its text", "x.pptx", slides(`<p:sp><p:nvSpPr><p:cNvPr><a:hlinkClick r:id="l"/></p:cNvPr></p:nvSpPr><p:txBody><a:p>`+linked("go")+`</a:p></p:txBody></p:sp>`, "ppt/slides/_rels/one.xml.rels", link("l", "https://a.example/x")), "1: go (https://a.example/x)\n"},
 		{"Word: a field", "x.docx", word(p(r("see ") + field(` HYPERLINK "https://a.example/x" `, r("the ")+r("page")) + r("."))), "1: see the page (https://a.example/x).\n"},
 		{"Word: a simple field", "x.docx", word(p(`<w:fldSimple w:instr='HYPERLINK "https://a.example/x"'>` + r("page") + `</w:fldSimple>`)), "1: page (https://a.example/x)\n"},
 		{"Word: in several runs", "x.docx", word(p(`<w:hyperlink r:id="l">`+r("the ")+r("page")+`</w:hyperlink>`), "word/_rels/document.xml.rels", link("l", "https://a.example/x")), "1: the page (https://a.example/x)\n"},

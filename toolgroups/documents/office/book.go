@@ -41,6 +41,9 @@ const (
 	timeOfDay
 	dateAndTime
 	duration
+
+	// fractions is added to what is shown with fractions of seconds.
+	fractions numberFormat = 1 << 4
 )
 
 func (p *zipDocument) readBook(main string, s *scanner) error {
@@ -230,7 +233,9 @@ func builtinFormat(id string) numberFormat {
 		return percentage
 	case n >= 14 && n <= 17, n >= 27 && n <= 31, n == 36, n >= 50 && n <= 58:
 		return date
-	case n >= 18 && n <= 21, n == 45, n == 47, n >= 32 && n <= 35:
+	case n == 47:
+		return timeOfDay | fractions
+	case n >= 18 && n <= 21, n == 45, n >= 32 && n <= 35:
 		return timeOfDay
 	case n == 22:
 		return dateAndTime
@@ -243,7 +248,7 @@ func builtinFormat(id string) numberFormat {
 // literalText matches literal text in a format code, and elapsedTime a count of hours, minutes or
 // seconds.
 var (
-	literalText = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
+	literalText = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[(?:[^hms\]]|ma)[^\]]*\]`) // [magenta] is a colour
 	elapsedTime = regexp.MustCompile(`\[(h+|m+|s+)\]`)
 )
 
@@ -251,16 +256,20 @@ var (
 func parseFormatCode(code string) numberFormat {
 	code, _, _ = strings.Cut(strings.ToLower(literalText.ReplaceAllString(strings.ToLower(code), "")), ";")
 	day, hour := strings.ContainsAny(code, "yd"), strings.ContainsAny(code, "hs")
+	exact := plainNumber
+	if strings.Contains(code, "s.0") || strings.Contains(code, "s].0") {
+		exact = fractions
+	}
 	switch {
 	case strings.Contains(code, "general"):
 		return plainNumber
 	case elapsedTime.MatchString(code):
-		return duration
+		return duration | exact
 	case day && hour:
-		return dateAndTime
+		return dateAndTime | exact
 	case hour:
-		return timeOfDay
-	case day, strings.Contains(code, "mmm"):
+		return timeOfDay | exact
+	case day, strings.Contains(code, "m") && !strings.ContainsAny(code, "0#?"):
 		return date
 	case strings.Contains(code, "%"):
 		return percentage
@@ -437,6 +446,8 @@ func (b *xlsxReader) readCell(s *scanner, el xml.StartElement) (value, formula s
 	case "", "n":
 		is := b.format(el)
 		return withUnits(formatNumber(strings.TrimSpace(raw), is.number, b.dayOffset), is.before, is.after), formula, err
+	case "d":
+		return formatISO(strings.TrimSpace(raw)), formula, err
 	case "str", "e":
 		raw = unescapeCharacters(raw)
 	}
@@ -462,10 +473,10 @@ var reference = regexp.MustCompile(`(\$?[A-Z]{1,3})(\$?)(\d{1,7})\b`)
 type formulas map[int]string
 
 // withFormula returns the value of a cell with its formula,
-// unless the formula only continues that of the cell above.
+// unless the formula only continues that of the cell above, or is TRUE() or an error.
 func (above formulas) withFormula(value, formula string, row, column int) string {
 	pattern := relativeFormula(formula, row)
-	if formula != "" && (value == "" || pattern != above[column]) {
+	if formula != "" && strings.TrimSuffix(formula, "()") != value && (value == "" || pattern != above[column]) {
 		value = strings.TrimSpace(value + " (=" + formula + ")")
 	}
 	above[column] = pattern

@@ -77,8 +77,9 @@ func TestWhatWordWrites(t *testing.T) {
 func TestWhatExcelWrites(t *testing.T) {
 	texts := `<sst><si><t>plain</t></si><si><r><t>rich </t></r><r><t>text</t></r><rPh><t>spoken</t></rPh></si></sst>`
 	styles := `<styleSheet><numFmts><numFmt numFmtId="170" formatCode="[$-407]d\. mmmm yyyy;@"/><numFmt numFmtId="171" formatCode="[hh]:mm"/>` +
-		`<numFmt numFmtId="172" formatCode="#,##0.00&quot; days&quot;"/><numFmt numFmtId="173" formatCode="hh:mm"/></numFmts>` +
-		`<cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="170"/><xf numFmtId="171"/><xf numFmtId="172"/><xf numFmtId="10"/><xf numFmtId="173"/></cellXfs></styleSheet>`
+		`<numFmt numFmtId="172" formatCode="#,##0.00&quot; days&quot;"/><numFmt numFmtId="173" formatCode="hh:mm"/>` +
+		`<numFmt numFmtId="174" formatCode="[h]:mm:ss.0"/><numFmt numFmtId="175" formatCode="mm"/><numFmt numFmtId="176" formatCode="[Magenta]0&quot;%&quot;"/></numFmts>` +
+		`<cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="170"/><xf numFmtId="171"/><xf numFmtId="172"/><xf numFmtId="10"/><xf numFmtId="173"/><xf numFmtId="47"/><xf numFmtId="174"/><xf numFmtId="175"/><xf numFmtId="176"/></cellXfs></styleSheet>`
 	more := []string{"xl/texts.xml", texts, "xl/styles.xml", styles}
 	for _, tc := range []struct{ name, rows, want string }{
 		{"texts", `<row r="1"><c r="A1" t="s"><v>0</v></c><c t="s"><v>1</v></c><c t="s"><v>9</v></c><c t="s"><v>x</v></c></row>`, "1: | plain | rich text |\n"},
@@ -97,7 +98,12 @@ func TestWhatExcelWrites(t *testing.T) {
 			"1: | 4 (=B1*2) | 2 |\n2: | 6 |\n3: | 6 (=B2*2) |\n4: | 1 (=B4+1) |\n5: | 2 |\n6: | (=WEBSERVICE(\"http://evil.example\")) |\n",
 		},
 		{"far to the right", `<row><c r="A1"><v>1</v></c><c r="XFD1"><v>2</v></c><c r="XFE1"><v>3</v></c><c r="ZZZZ1"><v>4</v></c><c r="1"><v>5</v></c></row>`, "1: | 1 | XFD: 2 |\n"},
-		{"errors and truth", `<row><c t="e"><v>#REF!</v></c><c t="b"><v>1</v></c><c t="d"><v>2026-03-01T00:00:00Z</v></c></row>`, "1: | #REF! | TRUE | 2026-03-01T00:00:00Z |\n"},
+		{
+			"fractions of seconds, months and percent signs", `<row><c s="7"><v>0.2565</v></c><c s="8"><v>1.2565</v></c><c s="9"><v>46082</v></c><c s="10"><v>25.5</v></c></row>`,
+			"1: | 06:09:21.6 | 30:09:21.6 | 2026-03-01 | 25.5 % |\n",
+		},
+		{"dates of ISO 8601", `<row><c t="d"><v>2026-03-01T12:30:00.000Z</v></c><c t="d"><v>2026-03-01T12:30:05.5+02:00</v></c><c t="d"><v>2026-03-01T08:00:00</v></c><c t="d"><v>2026-03-01</v></c><c t="d"><v>soon</v></c></row>`, "1: | 2026-03-01 12:30 | 2026-03-01 12:30:05.5 | 2026-03-01 08:00 | 2026-03-01 | soon |\n"},
+		{"errors and truth", `<row><c t="e"><f>#N/A</f><v>#N/A</v></c><c t="b"><f>TRUE()</f><v>1</v></c></row><row><c t="e"><v>#REF!</v></c><c t="b"><v>1</v></c><c t="d"><v>2026-03-01T00:00:00Z</v></c></row>`, "1: | #N/A | TRUE |\n2: | #REF! | TRUE | 2026-03-01 |\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := read("x.xlsx", book(tc.rows, more...))
@@ -118,6 +124,29 @@ func TestSlidesInTheirOrder(t *testing.T) {
 		"ppt/diagrams/data.xml", `<dgm:dataModel xmlns:dgm="dgm" xmlns:a="a"><dgm:t><a:p><a:r><a:t>step</a:t></a:r></a:p></dgm:t></dgm:dataModel>`))
 	if want := "PowerPoint presentation\n=== 1 \n\n1: - item\n2:   - below\n    7\n\n3: plain\n\n4: step\n\n5: [chart]\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Numbers in OpenDocument have their units only in what was shown, in the language of who saved them.
+func TestNumbersOfOpenDocumentHaveTheUnitsThatAreShown(t *testing.T) {
+	for _, tc := range []struct{ value, shown, want string }{
+		{"46082.75", "46,082.8°C", "46082.75 °C"},
+		{"-1234.5", "-1.234,50 €", "-1234.5 €"},
+		{"-12.5", "$(12.50)", "-$12.5"},
+		{"0.6", "60%", "60%"},
+		{"0.126", "12,6 %", "12.6%"},
+		{"60", "60%", "60 %"},
+		{"46082750", "46.1M", "46082750"},
+		{"0.5", "5 pro Mille", "0.5"},
+		{"1", "TRUE", "TRUE"},
+		{"0", "-", "0"},
+		{"7", "sieben", "7"},
+		{"3", "", "3"},
+	} {
+		got := read("x.ods", open("spreadsheet", `<o:table o:name="T"><o:table-row><o:table-cell o:value-type="float" o:value="`+tc.value+`"><o:p>`+tc.shown+`</o:p></o:table-cell></o:table-row></o:table>`))
+		if want := "OpenDocument spreadsheet\n=== 1 T\n1: | " + tc.want + " |\n"; got != want {
+			t.Errorf("%s: got %q, want %q", tc.shown, got, want)
+		}
 	}
 }
 
@@ -155,6 +184,7 @@ func TestTablesAndTexts(t *testing.T) {
 	for _, tc := range []struct{ name, data, want string }{
 		{"x.csv", "a,b\n\"x, \"\"y\"\"\",2\n\n3", "CSV table\n=== 1 \n1: | a | b |\n2: | x, \"y\" | 2 |\n4: | 3 |\n"},
 		{"x.csv", "\ufeffa;b;c\n1,5;\"zwei\nZeilen\";\n", "CSV table\n=== 1 \n1: | a | b | c |\n2: | 1,5 | zwei<br>Zeilen |\n"},
+		{"x.csv", "\"two\nlines\",1\nnext,2\n", "CSV table\n=== 1 \n1: | two<br>lines | 1 |\n2: | next | 2 |\n"},
 		{"x.tsv", "a\tb|c\n", "CSV table\n=== 1 \n1: | a | b\\|c |\n"},
 		{"x.csv", "n\xe4me;gr\xf6\xdfe\n", "CSV table (encoding guessed: windows-1252)\n=== 1 \n1: | näme | größe |\n"},
 		{"x.csv", "\xc8\xec\xff;\xc3\xee\xf0\xee\xe4\n\xc8\xe2\xe0\xed \xcf\xe5\xf2\xf0\xee\xe2;\xcc\xee\xf1\xea\xe2\xe0\n", "CSV table (encoding guessed: windows-1251)\n=== 1 \n1: | Имя | Город |\n2: | Иван Петров | Москва |\n"},

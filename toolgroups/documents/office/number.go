@@ -20,6 +20,10 @@ func formatNumber(raw string, is numberFormat, since int) string {
 	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) || is == plainNumber && wholeNumber.MatchString(raw) {
 		return raw
 	}
+	unit := time.Second
+	if is&fractions != 0 {
+		unit, is = time.Millisecond, is&^fractions
+	}
 	// Excel's days end with the year 9999.
 	if is >= date && (value < 0 || value+float64(since) > 2_958_466) {
 		is = plainNumber
@@ -28,10 +32,10 @@ func formatNumber(raw string, is numberFormat, since int) string {
 	case percentage:
 		return formatDigits(value*100) + "%"
 	case duration:
-		seconds := int64(math.Round(value * 86_400))
-		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+		length := roundDays(value, unit)
+		return fmt.Sprintf("%d:%s", length/time.Hour, time.Time{}.Add(length%time.Hour).Format("04:05.999"))
 	case date, timeOfDay, dateAndTime:
-		return formatTime(value, is, since)
+		return formatTime(value, is, since, unit)
 	}
 	return formatDigits(value)
 }
@@ -91,10 +95,58 @@ func parseUnits(code string) (before, after string) {
 // unitOf returns the literal text of a format code, or "" if it is no currency and no unit.
 func unitOf(literal string) string {
 	literal = oneLine(literal)
-	if !strings.ContainsFunc(literal, func(r rune) bool { return isWordRune(r) || unicode.Is(unicode.Sc, r) || r == '°' || r == '‰' }) {
+	if !strings.ContainsFunc(literal, func(r rune) bool {
+		return isWordRune(r) || unicode.Is(unicode.Sc, r) || strings.ContainsRune("°‰%", r)
+	}) {
 		return ""
 	}
 	return literal
+}
+
+// formatShown formats a number with the currency, the unit or the percent sign with which a program shows it, in any
+// language, unless that shows another number, such as one of millions.
+func formatShown(raw, shown string) string {
+	value, err := strconv.ParseFloat(raw, 64)
+	first, last := strings.IndexFunc(shown, unicode.IsDigit), strings.LastIndexFunc(shown, unicode.IsDigit)
+	number := formatNumber(raw, plainNumber, 0)
+	if err != nil || first < 0 {
+		return number
+	}
+	_, size := utf8.DecodeRuneInString(shown[last:])
+	before, digits, after := strings.Trim(shown[:first], " -−("), shown[first:last+size], strings.Trim(shown[last+size:], " -−)")
+	if len(digits) > maxMark {
+		return number
+	}
+	isShown := func(value float64) bool {
+		places := []int{0}
+		if at := strings.LastIndexAny(digits, ".,"); at >= 0 { // the sign before decimals, or thousands
+			places = append(places, len(digits)-1-at)
+		}
+		for _, places := range places {
+			// A half is rounded up.
+			if significant(strconv.FormatFloat(value*(1+1e-15), 'f', places, 64)) == significant(digits) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case isShown(value):
+		return withUnits(number, unitOf(before), unitOf(after))
+	case after == "%" && isShown(value*100):
+		return formatNumber(raw, percentage, 0)
+	}
+	return number
+}
+
+// significant returns the digits of a number without those that only fill its beginning.
+func significant(number string) string {
+	return strings.TrimLeft(strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, number), "0")
 }
 
 // withUnits puts the currency or the unit around a number.
@@ -130,24 +182,40 @@ func formatDigits(value float64) string {
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }
 
-// formatTime formats a day, a time of day or both. It shows a part that the format hides unless that
-// part is zero.
-func formatTime(value float64, is numberFormat, since int) string {
+// roundDays returns a number of days, rounded to a unit.
+func roundDays(days float64, unit time.Duration) time.Duration {
+	return time.Duration(math.Round(days*float64(24*time.Hour/unit))) * unit
+}
+
+// formatISO formats a date and time of ISO 8601, which it returns unchanged if it is none.
+func formatISO(raw string) string {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
+		if at, err := time.Parse(layout, raw); err == nil {
+			days := at.Sub(time.Date(1899, time.December, 30, 0, 0, 0, 0, at.Location())).Hours() / 24
+			return formatTime(days, date, 0, time.Millisecond)
+		}
+	}
+	return raw
+}
+
+// formatTime formats a day, a time of day or both, to the unit. It shows a part that the format hides unless
+// that part is zero.
+func formatTime(value float64, is numberFormat, since int, unit time.Duration) string {
 	days := int(math.Floor(value))
-	seconds := int(math.Round((value - float64(days)) * 86_400))
+	rest := roundDays(value-float64(days), unit)
 	// 29 February 1900 did not exist, but Excel counts it.
 	if since == 0 && days < 60 {
 		since = 1
 	}
-	at := time.Date(1899, time.December, 30+since+days, 0, 0, seconds, 0, time.UTC)
+	at := time.Date(1899, time.December, 30+since+days, 0, 0, 0, 0, time.UTC).Add(rest)
 	clock := "15:04"
-	if seconds%60 != 0 {
-		clock = "15:04:05"
+	if rest%time.Minute != 0 {
+		clock = "15:04:05.999"
 	}
 	switch {
 	case days == 0 && is != date:
 		return at.Format(clock)
-	case seconds == 0 && is == date:
+	case rest == 0 && is == date:
 		return at.Format(time.DateOnly)
 	}
 	return at.Format(time.DateOnly + " " + clock)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // odfReader reads a document in OpenDocument's format. Pages begin at page
@@ -722,10 +723,16 @@ func (d *odfReader) readRow(s *scanner, number int, above formulas) (map[int]str
 }
 
 // cellValue returns the value of a cell: for dates and numbers the saved value, which does not
-// depend on the language, else the shown one.
+// depend on the language, else the shown one. LibreOffice saves TRUE and FALSE of other programs as numbers.
 func cellValue(el xml.StartElement, shown string) string {
 	switch attr(el, "value-type") {
-	case "float", "currency":
+	case "float":
+		raw := attr(el, "value")
+		if (raw == "0" || raw == "1") && strings.ContainsFunc(shown, unicode.IsLetter) && !strings.ContainsFunc(shown, unicode.IsDigit) {
+			return shown
+		}
+		return formatShown(raw, shown)
+	case "currency":
 		return withUnits(formatNumber(attr(el, "value"), plainNumber, 0), "", oneLine(attr(el, "currency")))
 	case "percentage":
 		return formatNumber(attr(el, "value"), percentage, 0)

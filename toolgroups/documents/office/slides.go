@@ -191,13 +191,15 @@ func (d *pptxReader) readParagraph(s *scanner, in *shape) error {
 	}
 	tight := in.afterItem
 	in.afterItem = false
+	if to := linkSuffix(in.link); !strings.HasSuffix(text, to) { // its text may have the same link
+		text += to
+	}
 	switch in.kind {
 	case "title", "ctrTitle":
-		return d.out.addHeading(1, text+linkSuffix(in.link))
+		return d.out.addHeading(1, text)
 	case "sldNum", "dt", "ftr", "hdr", "sldImg":
 		return nil
 	}
-	text += linkSuffix(in.link)
 	switch {
 	case in.onNotesPage:
 		return d.out.addParagraph("Notes: "+behindMark(mark, text), false)

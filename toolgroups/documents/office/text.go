@@ -206,18 +206,19 @@ type csvReader struct {
 	in        *bufio.Reader
 	separator rune
 	ahead     []string // lines that were read already
-	lines     int      // how many lines were taken
+	rows      int      // how many have begun: records, and lines without anything, as spreadsheets count them
 }
 
-// read returns the next record with the number of its first line, or io.EOF.
+// read returns the next record with its number, or io.EOF.
 func (r *csvReader) read() (number int, record []string, err error) {
 	first := ""
 	for strings.Trim(first, "\r\n") == "" {
 		if first, err = r.readLine(); err != nil {
 			return 0, nil, err
 		}
+		r.rows++
 	}
-	number = r.lines
+	number = r.rows
 	quotes := strings.Count(first, `"`)
 	if quotes == 0 {
 		return number, strings.Split(strings.TrimRight(first, "\r\n"), string(r.separator)), nil
@@ -240,7 +241,7 @@ func (r *csvReader) read() (number int, record []string, err error) {
 		return number, record, nil
 	}
 	if len(more) > 0 {
-		r.ahead, r.lines = append(more, r.ahead...), r.lines-len(more)
+		r.ahead = append(more, r.ahead...)
 	}
 	record, err = r.parse(first, true)
 	return number, record, err
@@ -265,7 +266,6 @@ func (r *csvReader) readLine() (string, error) {
 	if len(r.ahead) > 0 {
 		line := r.ahead[0]
 		r.ahead = r.ahead[1:]
-		r.lines++
 		return line, nil
 	}
 	var line []byte
@@ -278,7 +278,6 @@ func (r *csvReader) readLine() (string, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err == nil, err == io.EOF && len(line) > 0:
-			r.lines++
 			return string(line), nil
 		}
 		return "", err
