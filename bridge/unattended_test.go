@@ -251,6 +251,21 @@ func TestACardAboutTheAddressOfAServersToolNamesTheTool(t *testing.T) {
 	}
 }
 
+// A card shows no argument that the tool does not have, as if it counted. The server of a tool may know it: the card says so.
+func TestACardShowsNoArgumentThatTheToolDoesNotHave(t *testing.T) {
+	t.Parallel()
+	for external, want := range map[bool]string{true: "Not among the parameters of this tool, so it may pay no heed to them: `dry_run`", false: "https://page.example/a"} {
+		w := &execTools{external: external}
+		r := w.guarded(t, func(c *bridge.Config) {
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Ask} }
+		})
+		r.accept(direct("1", `fetch {"url":"https://page.example/a","dry_run":true}`))
+		if card := r.platform.wait(t, 1)[0]; !strings.Contains(card.text, want) || strings.Contains(card.text, "dry_run") != external {
+			t.Errorf("of a server: %v, the card says %q", external, card.text)
+		}
+	}
+}
+
 // What a server says of its tool stands on a card as its words, not as the program's.
 func TestTheWordsOfAServerAreQuotedOnACard(t *testing.T) {
 	w := &execTools{external: true}

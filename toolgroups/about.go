@@ -11,7 +11,7 @@ import (
 // the secrets in a string.
 func AuditArguments(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
-	_ = json.Unmarshal(arguments, &given) // unreadable arguments identify nothing
+	_ = json.Unmarshal(GivenTo(tool, arguments), &given) // unreadable arguments identify nothing
 	var all []string
 	for _, name := range tool.AuditedArguments {
 		switch value := given[name].(type) {

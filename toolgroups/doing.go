@@ -41,7 +41,7 @@ var subjects = []string{"path", "file_path", "file", "filename", "url", "title",
 // or else the name of the tool. mask masks the secrets in a value; nil leaves values unchanged.
 func DescribeCall(tool Tool, arguments json.RawMessage, mask func(string) string) string {
 	var given map[string]any
-	_ = json.Unmarshal(arguments, &given)
+	_ = json.Unmarshal(GivenTo(tool, arguments), &given)
 	about := func(name string) string {
 		value, _ := given[name].(string)
 		if mask != nil && value != "" {

@@ -30,44 +30,80 @@ const (
 // else Parameters): required parameters (except those with a default), types and enums, also inside
 // objects, arrays and tuples, and through local references. It converts unambiguous values (an integer as
 // "42" or 5.0, a boolean as "true", an object as a JSON string) and drops null for optional parameters.
-// Numbers keep their digits. Unknown parameters pass, except those that differ from a known one only in
-// case: such a value is that of the known one, unless it is given. Limits of numbers and what fits no alternative are left to the tool, and nothing is checked
-// against an unreadable schema. The result has sorted keys.
+// Numbers keep their digits. A value whose name differs from a parameter's only in case is that of the parameter, unless
+// that is given. Other unknown parameters are dropped ([surplus]), but not of [Tool.External] ones, whose servers may know
+// them. Limits of numbers and what fits no alternative are left to the tool, and nothing is checked against an unreadable
+// schema. The result has sorted keys, and each once.
 func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
 	fixed, err := RepairArguments(raw)
 	if err != nil {
 		return nil, invalidError(tool, err.Error())
 	}
-	own := tool.Accepts
-	if len(own) == 0 {
-		own = tool.Parameters
-	}
-	schema, err := DecodeJSON(own)
-	root, ok := schema.(map[string]any)
-	if err != nil || !ok {
-		return fixed, nil
-	}
 	value, err := DecodeJSON(fixed)
 	if err != nil {
 		return nil, invalidError(tool, errMalformed.Error())
+	}
+	root := tool.schema()
+	encode := func() (json.RawMessage, *Error) {
+		if !tool.External {
+			surplus(root, value, true)
+		}
+		out, err := EncodeJSON(value)
+		if err != nil {
+			return nil, invalidError(tool, errMalformed.Error())
+		}
+		return out, nil
+	}
+	if root == nil {
+		return encode()
 	}
 	c := &checker{root: root, left: checksFor(fixed)}
 	value, err = c.conform("", root, value, 0)
 	if err != nil {
 		return nil, invalidError(tool, err.Error())
 	}
-	out, err := EncodeJSON(value)
-	if err != nil {
-		return nil, invalidError(tool, errMalformed.Error())
+	out, fault := encode()
+	if fault != nil {
+		return nil, fault
 	}
 	// A schema that contradicts itself converts its own results: the tool is to judge the arguments.
 	again := &checker{root: root, left: checksFor(out)}
 	value, err = again.conform("", root, value, 0)
 	stable, encoded := EncodeJSON(value)
 	if c.exhausted() || again.exhausted() || err != nil || encoded != nil || !bytes.Equal(out, stable) {
-		return fixed, nil
+		if value, err = DecodeJSON(fixed); err != nil {
+			return nil, invalidError(tool, errMalformed.Error())
+		}
+		if out, fault = encode(); fault == nil && !bytes.Equal(out, fixed) {
+			return ValidateArguments(tool, out) // what is left may be little enough to be checked
+		}
+		return out, fault
 	}
 	return out, nil
+}
+
+// GivenTo returns the arguments of a call as its tool gets them, or as they are if they are refused.
+func GivenTo(tool Tool, arguments json.RawMessage) json.RawMessage {
+	if !tool.ChecksArguments {
+		if valid, fault := ValidateArguments(tool, arguments); fault == nil {
+			return valid
+		}
+	}
+	return arguments
+}
+
+// schema returns the schema that the tool's arguments are checked against, or nil if it is unreadable.
+func (t *Tool) schema() map[string]any {
+	own := t.Accepts
+	if len(own) == 0 {
+		own = t.Parameters
+	}
+	schema, err := DecodeJSON(own)
+	root, _ := schema.(map[string]any)
+	if err != nil {
+		return nil
+	}
+	return root
 }
 
 func invalidError(tool Tool, why string) *Error {

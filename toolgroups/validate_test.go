@@ -80,13 +80,43 @@ func TestValidateArgumentsAccepts(t *testing.T) {
 		{`{"o":{"x":"1"}}`, `{"o":{"x":1}}`},
 		{`{"rows":[["a",1,true,null],[]]}`, `{"rows":[["a",1,true,null],[]]}`},
 		{`{"s":null,"maybe":null}`, `{"maybe":null}`},
-		{`{"unknown":{"a":[1]}}`, `{"unknown":{"a":[1]}}`},
+		{`{"unknown":{"a":[1]}}`, `{}`},
 		{`{"s":"x","S":"y"}`, `{"s":"x"}`},
 		{`{"any":[1,"<b>"],"yes":7}`, `{"any":[1,"<b>"],"yes":7}`},
 		{``, `{}`},
 	} {
 		if got, fault := validated(wide, tc.in); fault != nil || got != tc.want {
 			t.Errorf("%s: %s, %v", tc.in, got, fault)
+		}
+	}
+}
+
+// A card shows the arguments of a call, and what stands on it has to count.
+func TestWhatAToolDoesNotDeclareIsDropped(t *testing.T) {
+	const (
+		nested = `{"type":"object","properties":{"o":{"type":"object","properties":{"x":{"type":"integer"}}},"l":{"type":"array","items":{"type":"object","properties":{"y":{}}}}}}`
+		opened = `{"type":"object","properties":{"headers":{"type":"object","additionalProperties":{"type":"object","properties":{"v":{}}}},"free":{"type":"object"},` +
+			`"named":{"type":"object","properties":{"a":{}},"patternProperties":{"^x-":{}}},"shut":{"type":"object","properties":{},"additionalProperties":false},"far":{"properties":{"a":{}},"$ref":"https://s.example/x"}}}`
+		several = `{"type":"object","$defs":{"A":{"properties":{"a":{},"again":{"$ref":"#/$defs/A"}}}},"allOf":[{"$ref":"#/$defs/A"},{"properties":{"b":{}}}],"anyOf":[{"required":["c"]},{"properties":{"d":{}}}],"dependentSchemas":{"a":{"properties":{"e":{}}}}}`
+	)
+	for _, tc := range []struct{ schema, in, want, surplus string }{
+		{`{"type":"object","properties":{}}`, `{"dry_run":true}`, `{}`, "dry_run"},
+		{`{"type":"object"}`, `{"a":1}`, `{"a":1}`, ""},
+		{`{"type":"object","properties":{"a":{}},"additionalProperties":true}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`, ""},
+		{nested, `{"o":{"x":1,"z":2},"l":[{"y":1,"z":2},{}],"z":3}`, `{"l":[{"y":1},{}],"o":{"x":1}}`, "l[].z o.z z"},
+		{nested, `{"o":"{\"x\":1,\"z\":2}"}`, `{"o":{"x":1}}`, "o.z"},
+		{opened, `{"headers":{"X-A":{"v":1,"w":2}},"free":{"a":{"b":1}},"named":{"x-a":1},"shut":{"a":1},"far":{"b":1}}`,
+			`{"far":{"b":1},"free":{"a":{"b":1}},"headers":{"X-A":{"v":1}},"named":{"x-a":1},"shut":{}}`, "headers.X-A.w shut.a"},
+		{several, `{"a":1,"again":{"a":1,"b":2},"b":2,"c":3,"d":4,"e":5,"f":6}`, `{"a":1,"again":{"a":1},"b":2,"c":3,"d":4,"e":5}`, "again.b f"},
+	} {
+		if got, fault := validated(tc.schema, tc.in); fault != nil || got != tc.want {
+			t.Errorf("%s\nwith %s: %s, %v", tc.schema, tc.in, got, fault)
+		}
+		// A server may know more than it says, so its calls keep all, and a card says what the server has not declared.
+		tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(tc.schema), External: true}
+		kept, fault := toolgroups.ValidateArguments(tool, json.RawMessage(tc.in))
+		if got := strings.Join(toolgroups.Surplus(tool, kept), " "); fault != nil || got != tc.surplus {
+			t.Errorf("%s\nwith %s: %q in %s, %v", tc.schema, tc.in, got, kept, fault)
 		}
 	}
 }
@@ -172,7 +202,7 @@ func TestLargeArgumentsAreCheckedToTheEnd(t *testing.T) {
 // What a schema makes of a few bytes is bounded: the tool judges such arguments.
 func TestASchemaThatRefersToItselfInManyWaysIsNotFollowedForEver(t *testing.T) {
 	const bomb = `{"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"},{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}]}},"properties":{"a":{"$ref":"#/$defs/A"}}}`
-	if got, fault := validated(bomb, `{"a":[1,[2,[3]]],"b": 725653563933458433}`); fault != nil || got != `{"a":[1,[2,[3]]],"b":725653563933458433}` {
+	if got, fault := validated(bomb, `{"a":[1,[2,[725653563933458433]]],"b":1}`); fault != nil || got != `{"a":[1,[2,[725653563933458433]]]}` {
 		t.Errorf("%s, %v", got, fault)
 	}
 }

@@ -223,7 +223,7 @@ func (g *Gate) sameReply(j *queue.Run, in *provenance.Input, first *addressCall)
 func addressArguments(all []*addressCall) (string, bool) {
 	var text strings.Builder
 	for _, one := range all {
-		arguments, whole := formatArguments(one.call.Arguments)
+		arguments, whole := formatCall(one.tool, one.call.Arguments)
 		if !whole {
 			return "", false
 		}

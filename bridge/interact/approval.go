@@ -293,7 +293,7 @@ func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipt
 		}
 		return agent.Decision{Verdict: agent.Deny, Fault: fault}, nil
 	}
-	arguments, whole := formatArguments(call.Arguments)
+	arguments, whole := formatCall(tool, call.Arguments)
 	// The job belongs to the keys, because positions begin anew when all of a log has gone by its age.
 	parts := []string{ApprovalKind, j.Key(), asked.Call, asked.Hash, asked.ShownHash}
 	if len(addresses) > 0 {

@@ -199,6 +199,20 @@ func firstSentence(text string) string {
 
 var plainNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
+// formatCall is [formatArguments], and names those arguments that the tool of a server does not declare: the server may
+// know them, or do something else than they say.
+func formatCall(tool toolgroups.Tool, raw json.RawMessage) (string, bool) {
+	shown, whole := formatArguments(raw)
+	var names []string
+	for _, way := range toolgroups.Surplus(tool, raw) {
+		names = append(names, wording.InlineCode(way))
+	}
+	if len(names) > 0 && whole {
+		shown += "\n\nNot among the parameters of this tool, so it may pay no heed to them: " + strings.Join(names, ", ")
+	}
+	return shown, whole && utf8.RuneCountInString(shown) <= 2*maxArguments
+}
+
 // formatArguments formats the arguments of a call completely and exactly, as Markdown: each under its
 // name, strings with their line breaks. Texts within them that are written with escapes follow as they are read. It
 // returns false if they are too long, or nested too deeply.

@@ -230,6 +230,7 @@ func eachString(arguments string, do func(text string)) {
 // AddressesOf returns the addresses of a call of a tool that fetches: those among its arguments, and of an external
 // tool also those within them.
 func AddressesOf(tool toolgroups.Tool, arguments string) []Address {
+	arguments = string(toolgroups.GivenTo(tool, json.RawMessage(arguments)))
 	all := Addresses(arguments)
 	if !tool.External {
 		return all

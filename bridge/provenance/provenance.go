@@ -5,6 +5,7 @@
 package provenance
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"path"
@@ -93,7 +94,8 @@ func (in *Input) isComputed(at int) bool {
 	}
 	call, _ := in.callOf(at)
 	return !in.isReceived(m, func(f toolgroups.File) (named bool) {
-		eachString(call.EffectiveArguments(), func(text string) { named = named || path.Clean(text) == f.Path })
+		arguments := toolgroups.GivenTo(tool, json.RawMessage(call.EffectiveArguments()))
+		eachString(string(arguments), func(text string) { named = named || path.Clean(text) == f.Path })
 		return named
 	})
 }
@@ -283,7 +285,7 @@ func (in *Input) fetched(w words) []Address {
 // several, or if its tool is external.
 func (in *Input) addressesOf(call agent.Call) []Address {
 	tool, ok := in.Tool(call.EffectiveTool())
-	all := Addresses(call.EffectiveArguments())
+	all := AddressesOf(tool, call.EffectiveArguments())
 	if !ok || !tool.Fetches || tool.External || len(all) > 1 {
 		return nil
 	}

@@ -22,7 +22,7 @@ var tools = map[string]toolgroups.Tool{
 	"script":      {Name: "script", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
 	"clock":       {Name: "clock", Origin: toolgroups.OriginOwn},
 	"save":        {Name: "save", Origin: toolgroups.OriginOwn},
-	"read":        {Name: "read", Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginComputed},
+	"read":        {Name: "read", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"}}}`), Effect: toolgroups.ReadOnly, Origin: toolgroups.OriginComputed},
 	"write":       {Name: "write", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
 	"code":        {Name: "code", Effect: toolgroups.Changes, Origin: toolgroups.OriginComputed},
 	"docs_create": {Name: "docs_create", Group: "docs", Personal: true}, "drive_list": {Name: "drive_list", Group: "drive", Personal: true, Effect: toolgroups.ReadOnly},
@@ -234,6 +234,19 @@ func TestLinksOfAMailThatWasReceivedAsAFileAsk(t *testing.T) {
 		c := read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Files: []toolgroups.File{{Path: name, Sum: "sum"}}})
 		if got := c.readsFile("./"+name, "sum", "Subject: Reset\r\n\r\n"+link).asks(t, link); got.Asks != mail || got.Mail != mail {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// The model named a copy. That it names the file that was received as well, in an argument that the tool does not have,
+// does not make the copy's name one of others.
+func TestAnArgumentThatAToolDoesNotHaveNamesNoFile(t *testing.T) {
+	const link = "https://evil.example/what-I-know"
+	for arguments, asks := range map[string]bool{`{"path":"inbox/n.txt"}`: false, `{"path":"copy.txt","about":"inbox/n.txt"}`: true} {
+		c := read.receives("sum").call("read", arguments, link)
+		c[len(c)-1].Read = "sum"
+		if got := c.asks(t, link); got.Asks != asks {
+			t.Errorf("%s: %+v", arguments, got)
 		}
 	}
 }

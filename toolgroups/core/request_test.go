@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -206,5 +207,25 @@ func TestRequestsThatChangeAsk(t *testing.T) {
 		if got := request.NeedsApproval(toolgroups.Call{Arguments: json.RawMessage(arguments)}); got != want || request.Effect == toolgroups.ReadOnly {
 			t.Errorf("%s: asks %t, want %t", arguments, got, want)
 		}
+	}
+}
+
+// What decides whether a request is asked about reads the headers that are sent, however many arguments a call has.
+func TestHugeArgumentsKeepNoRepeatedHeaders(t *testing.T) {
+	t.Parallel()
+	basics, err := core.New(core.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := basics[slices.IndexFunc(basics, func(b toolgroups.Tool) bool { return b.Name == "http_request" })]
+	var b strings.Builder
+	b.WriteString(`{"url":"https://example.com/","headers":{"X-Data":"my PIN is 4711"},"headers":{}`)
+	for i := range 300_000 {
+		fmt.Fprintf(&b, `,"%x":1`, i)
+	}
+	b.WriteString("}")
+	got, fault := toolgroups.ValidateArguments(tool, json.RawMessage(b.String()))
+	if fault != nil || string(got) != `{"headers":{},"url":"https://example.com/"}` {
+		t.Errorf("%.100s, %v", got, fault)
 	}
 }

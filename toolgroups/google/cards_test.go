@@ -151,11 +151,33 @@ Event: “Stand-up”, starts 2026-11-03T09:00:00Z, with all its repetitions, or
 		{"gmail_delete_draft", `{"draft_id":"draft-1"}`, `Draft: “Ideas” to “grace@example.com”`},
 		{"gmail_settings_delete_filter", `{"filter_id":"filter-1"}`, `Filter: {"action":{"addLabelIds":["Label_2"]},"criteria":{"from":"noreply@airline.example"}}`},
 		{"gmail_settings_create_filter", `{"from":"x@example.com","add_label_ids":["Label_1","Label_2"]}`, "Add label: “Work”\nAdd label: “Travel/2026”"},
-		{"gmail_trash", string(many), strings.Repeat("Message: “Lunch on Thursday?” from “Bob Builder <bob@example.com>”\n", maxNamed) + "2 more are not named here."},
+		{"gmail_trash", string(many), strings.Repeat("Message: “Lunch on Thursday?” from “Bob Builder <bob@example.com>”\n", maxNamed) + "2 more of message_ids are not named here."},
 		{"gmail_send", `{"to":"x@example.com","subject":"x","body":"x"}`, ""},
 	} {
 		if got := r.describe(t, dir, tc.tool, tc.arguments); got != tc.want {
 			t.Errorf("%s %s:\n%s\nwant\n%s", tc.tool, tc.arguments, got, tc.want)
+		}
+	}
+}
+
+// The things of one argument do not push those of another off the card, and one that a tool does not have names none.
+func TestNothingHidesWhatACallIsAbout(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail)
+	many := strings.TrimSuffix(strings.Repeat(`"calendar-team",`, maxNamed), ",")
+	labels := strings.TrimSuffix(strings.Repeat(`"Label_1",`, maxNamed+1), ",")
+	for _, tc := range []struct{ tool, arguments, want, wantNot string }{
+		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-lunch","calendar_ids":[` + many + `]}`, "Lunch with Bob", "Team"},
+		{"drive_share_file", `{"file_id":"file-report","email":"eve@evil.example","role":"writer","parent_id":"folder-reports"}`, "File: ", "Parent"},
+		{"gmail_settings_create_filter", `{"from":"x@example.com","add_label_ids":[` + labels + `],"remove_label_ids":["Label_2"]}`, "Remove label: “Travel/2026”\n1 more of add_label_ids are not named here.", "none"},
+	} {
+		valid, fault := toolgroups.ValidateArguments(r.tools[tc.tool], json.RawMessage(tc.arguments))
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		if got := r.describe(t, "", tc.tool, string(valid)); !strings.Contains(got, tc.want) || strings.Contains(got, tc.wantNot) {
+			t.Errorf("%s: the card says %q", tc.tool, got)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type Resource struct {
 }
 
 const (
-	// maxResources bounds the resources that a card names.
+	// maxResources bounds the resources of an argument that a card names, and the names of a list.
 	maxResources = 20
 	// maxQuoted bounds a text of others on a card, in characters.
 	maxQuoted = 200
@@ -63,19 +63,25 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 	}
 	type reference struct{ argument, id string }
 	var references []reference
+	var more []string
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		ids, isList := in[name].([]any)
 		if !isList {
 			ids = []any{in[name]}
 		}
+		var given []reference
 		for _, id := range ids {
 			if text, ok := id.(string); ok && strings.TrimSpace(text) != "" {
-				references = append(references, reference{name, strings.TrimSpace(text)})
+				given = append(given, reference{name, strings.TrimSpace(text)})
 			}
 		}
+		if n := len(given) - maxResources; n > 0 { // for each by itself, so that none hides another
+			given = given[:maxResources]
+			more = append(more, fmt.Sprintf("%d more of %s are not named here.", n, name))
+		}
+		references = append(references, given...)
 	}
-	more := len(references) - maxResources
-	lines, err := MapConcurrent(ctx, references[:min(len(references), maxResources)], func(ctx context.Context, one reference) (string, error) {
+	lines, err := MapConcurrent(ctx, references, func(ctx context.Context, one reference) (string, error) {
 		of := map[string]any{"resource": one.id}
 		for name := range r { // and nothing that the model may have called resource
 			of[name] = in[name]
@@ -99,10 +105,7 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 		}
 		return fmt.Sprintf("%s: %s", label(one.argument), text), nil
 	})
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("%d more are not named here.", more))
-	}
-	return strings.Join(lines, "\n"), err
+	return strings.Join(append(lines, more...), "\n"), err
 }
 
 // isPassing reports whether what failed with an error for the model may work a moment later.
