@@ -122,6 +122,9 @@ func (b *Bridge) Moved(ctx context.Context, from, to chats.Chat) error {
 	return rescue.Do(func() error { return b.mover.enqueueMove(ctx, from, to) })
 }
 
+// CurrentChat returns the chat to which a chat has moved, or the chat itself.
+func (b *Bridge) CurrentChat(chat chats.Chat) chats.Chat { return b.queue.CurrentChat(chat) }
+
 // AwaitReady waits until Run has loaded who may talk to the bot, and has queued the jobs of an earlier run.
 func (b *Bridge) AwaitReady(ctx context.Context) error {
 	select {

@@ -231,7 +231,7 @@ func (d *Registry) claimBot(ctx context.Context, j *queue.Run, code string) (str
 	if owner.rev, err = d.cfg.Store.Write(ctx, storage.Put(accessPrefix+owner.User, data, owner.rev), storage.Delete(claimKey, c.rev)); err != nil {
 		return "", fmt.Errorf("store the owner: %w", d.register.refreshAfterConflict(ctx, owner.User, err))
 	}
-	d.register.set(owner)
+	d.register.set(owner.User, owner)
 	if err := d.strangers.forget(ctx, ""); err != nil {
 		d.cfg.Log.Warn("the records of notices to strangers cannot be deleted", "err", err)
 	}

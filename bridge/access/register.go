@@ -59,7 +59,7 @@ type person struct {
 	Message *chats.Message `json:"message,omitempty"`
 
 	rev storage.Revision
-	// deleted is set if this process has deleted version rev.
+	// deleted is set if the record was deleted, by version rev or after it.
 	deleted bool
 }
 
@@ -98,8 +98,9 @@ type register struct {
 	// onRevoked is called with a user whose role another process has lowered or revoked.
 	onRevoked func(user string)
 
-	mu   sync.RWMutex
-	byID map[string]person // includes people deleted here
+	mu sync.RWMutex
+	// byID includes deleted people, so that an answer of the store from before the deletion is known to be older.
+	byID map[string]person
 }
 
 func newRegister(kv storage.KV, log *slog.Logger) register {
@@ -128,7 +129,7 @@ func (r *register) load(ctx context.Context) error {
 // user.
 func (r *register) applyEvent(e storage.Event) {
 	user := strings.TrimPrefix(e.Key, accessPrefix)
-	one := person{}
+	one := person{deleted: e.Deleted}
 	if !e.Deleted {
 		err := json.Unmarshal(e.Value, &one)
 		if _, id, _ := strings.Cut(one.User, ":"); err != nil || id == "" || user != one.User {
@@ -140,10 +141,7 @@ func (r *register) applyEvent(e storage.Event) {
 	r.mu.Lock()
 	known := r.byID[user]
 	newer := e.Revision > known.rev
-	switch {
-	case newer && e.Deleted:
-		delete(r.byID, user)
-	case newer:
+	if newer {
 		r.byID[user] = one
 	}
 	r.mu.Unlock()
@@ -156,11 +154,11 @@ func (r *register) applyEvent(e storage.Event) {
 func (r *register) drop(user string, rev storage.Revision) {
 	r.mu.Lock()
 	known := r.byID[user]
-	if known.rev != rev {
+	if known.rev != rev || rev == storage.Absent {
 		r.mu.Unlock()
 		return
 	}
-	delete(r.byID, user)
+	r.byID[user] = person{rev: rev, deleted: true}
 	r.mu.Unlock()
 	if known.Standing.role() > toolgroups.RoleStranger {
 		r.onRevoked(user)
@@ -230,7 +228,7 @@ func (r *register) put(ctx context.Context, one *person) error {
 		return r.refreshAfterConflict(ctx, one.User, err)
 	}
 	one.rev = rev
-	r.set(*one)
+	r.set(one.User, *one)
 	return nil
 }
 
@@ -243,24 +241,26 @@ func (r *register) refreshAfterConflict(ctx context.Context, user string, err er
 	return err
 }
 
-func (r *register) set(one person) {
+// set applies a change by this process, unless a newer version is known: others may have changed the record again before
+// the store's answer arrived here.
+func (r *register) set(user string, one person) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byID[one.User] = one
+	if one.rev >= r.byID[user].rev {
+		r.byID[user] = one
+	}
 }
 
 // revoke refuses a person. It changes memory first, so that the refusal holds even if the write fails.
 func (r *register) revoke(ctx context.Context, one person, by string, now time.Time) error {
 	one.Standing, one.By, one.Until, one.Message = standingRefused, by, now.Add(refusalAge), nil
-	r.set(one)
+	r.set(one.User, one)
 	return r.put(ctx, &one)
 }
 
 // remove deletes a person. It changes memory first, so that the removal holds even if the write fails.
 func (r *register) remove(ctx context.Context, one person) error {
-	r.mu.Lock()
-	r.byID[one.User] = person{rev: one.rev, deleted: true}
-	r.mu.Unlock()
+	r.set(one.User, person{rev: one.rev, deleted: true})
 	if err := r.kv.Delete(ctx, accessPrefix+one.User, one.rev); err != nil {
 		return r.refreshAfterConflict(ctx, one.User, fmt.Errorf("remove person %s: %w", one.User, err))
 	}

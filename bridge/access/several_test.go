@@ -407,3 +407,97 @@ func TestARemovalSeesWhatAnotherReplicaHasMadeOfSomebody(t *testing.T) {
 		t.Errorf("an administrator removed another: %q, %v", text, err)
 	}
 }
+
+// lateStore is a store whose first answer about a person arrives late at one replica.
+type lateStore struct {
+	storage.Store
+	key      string
+	put, get func() // run once, before the answer
+}
+
+func (s *lateStore) Put(ctx context.Context, key string, value []byte, rev storage.Revision) (storage.Revision, error) {
+	rev, err := s.Store.Put(ctx, key, value, rev)
+	s.delay(key, &s.put)
+	return rev, err
+}
+
+func (s *lateStore) Get(ctx context.Context, key string) (storage.Entry, error) {
+	entry, err := s.Store.Get(ctx, key)
+	s.delay(key, &s.get)
+	return entry, err
+}
+
+func (s *lateStore) delay(key string, by *func()) {
+	if before := *by; before != nil && key == s.key {
+		*by = nil
+		before()
+	}
+}
+
+// Who was removed stays removed, although the store's answer from before that arrives only then.
+func TestALateAnswerOfTheStoreUndoesNoRemoval(t *testing.T) {
+	t.Parallel()
+	refused := func(t *testing.T, other replica) {
+		tried(t, func() error {
+			_, err := other.handlePeople(t.Context(), from("1"), "remove fake:2")
+			return err
+		})
+	}
+	deleted := func(t *testing.T, other replica) {
+		if err := other.cfg.Store.Delete(t.Context(), accessPrefix+"fake:2", storage.Any); err != nil {
+			t.Error(err)
+		}
+	}
+	write := func(t *testing.T, here replica) error {
+		_, err := here.handlePeople(t.Context(), from("1"), "admin fake:2")
+		return err
+	}
+	read := func(t *testing.T, here replica) error {
+		_, err := here.IsAdmitted(t.Context(), "fake:2")
+		return err
+	}
+	for name, c := range map[string]struct {
+		removed func(t *testing.T, other replica)
+		asked   func(t *testing.T, here replica) error
+		known   bool // other has let them in before, which a read finds
+	}{
+		"refused while this replica writes": {removed: refused, asked: write},
+		"deleted while this replica writes": {removed: deleted, asked: write},
+		"deleted while this replica reads":  {removed: deleted, asked: read, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := openStore(t)
+				late := &lateStore{Store: store, key: accessPrefix + "fake:2"}
+				here, other := newReplica(t, late), newReplica(t, store)
+				owned(t, here)
+				if err := other.Load(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if c.known {
+					if _, err := other.handlePeople(t.Context(), from("1"), "add fake:2"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				delay := func() {
+					here.watch(t)
+					synctest.Wait()
+					c.removed(t, other)
+					<-here.expelled // this replica knows of the removal by now
+				}
+				if c.known {
+					late.get = delay
+				} else {
+					late.put = delay
+				}
+				if err := c.asked(t, here); err != nil {
+					t.Fatal(err)
+				}
+				if got := here.Role("fake:2"); got != toolgroups.RoleStranger {
+					t.Errorf("removed at another replica, and %v here", got)
+				}
+			})
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"oneclaw/internal/config"
 	"oneclaw/internal/emulator/google"
 	"oneclaw/internal/emulator/openai"
+	"oneclaw/internal/emulator/telegram"
 )
 
 // settings writes the settings file of the bot.
@@ -449,4 +450,45 @@ func TestLongArgumentsAreShownWhole(t *testing.T) {
 			t.Errorf("it ran %d times", n)
 		}
 	})
+}
+
+// A rule of the operator for a group holds when it has become a supergroup, which any of its administrators can have happen,
+// and one for the direct messages of a channel in the topics of the people who write there.
+func TestARuleForAChatHoldsUnderTheIDsThatTelegramGivesIt(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, doing("write_file", func(openai.Request) map[string]any {
+		return map[string]any{"path": "note.txt", "content": "written"}
+	}))
+	ann, owner := w.person("Ann"), w.person("Owner")
+	add := func(chat telegram.ChatSpec) int64 {
+		id, err := w.telegram.AddChat(chat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	group := add(telegram.ChatSpec{Kind: telegram.Group, Title: "Team", User: ann})
+	channel := add(telegram.ChatSpec{Kind: telegram.Supergroup, DirectMessages: true, Title: "News", User: owner, Members: []int64{ann}})
+	w.settings(fmt.Sprintf("approvals:\n  - {chat: \"telegram:%d\", tool: write_file, policy: deny}\n  - {chat: \"telegram:%d\", tool: write_file, policy: deny}\n", group, channel))
+	bot := w.run()
+	denied := func(chat int64, text string) {
+		t.Helper()
+		if _, err := w.telegram.Say(chat, ann, text, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.until(bot, "an answer", func(s telegram.State) bool { return s.CountAnswers(chat) > 0 })
+		w.telegram.View(func(s telegram.State) {
+			if text := s.Answers(chat)[0].Text; !strings.Contains(text, "do not let") {
+				t.Errorf("in %d: %q", chat, text)
+			}
+		})
+	}
+	mention := "@" + w.telegram.Bot().Username + " do it"
+	denied(group, mention)
+	denied(channel, "do it")
+	super, err := w.telegram.Migrate(group, ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied(super, mention)
 }

@@ -216,7 +216,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 		Turns:          answering,
 		Commands:       slices.Concat(found.Commands(), speaker.Commands(), budget.Commands(b.ledger, found.Payer), b.tools.connections.Commands(), b.hooks.Commands(), b.signIn.Commands(), remembered.Commands(), private.Commands()),
 		CardHandlers:   map[string]interact.Handler{budget.CardKind: spent.Pressed, models.Card: found.HandlePress, connections.CardKind: b.tools.connections.HandlePress, personal.MemoryCard: remembered.HandlePress},
-		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
+		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, b.currentChat, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
 		Hooks: bridge.Hooks{
 			CommandFor: b.tools.connections.CommandFor,
 			TaskStands: taskStands(b.tools.schedule, b.hooks), OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
@@ -261,6 +261,9 @@ func (b *Bot) platformZone(ctx context.Context, user string) string {
 	}
 	return ""
 }
+
+// currentChat returns the chat to which a chat has moved, or the chat itself.
+func (b *Bot) currentChat(chat chats.Chat) chats.Chat { return b.bridge.CurrentChat(chat) }
 
 // nameOf returns the name of a user, platform:id; empty if it is unknown.
 func (b *Bot) nameOf(user string) string {

@@ -240,7 +240,7 @@ func TestAModelThatObeysWhateverItReadsActsByTheRulesAlone(t *testing.T) {
 	} {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
-			policies := config.NewPolicies(nil, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
+			policies := config.NewPolicies(nil, func() *toolgroups.Registry { return reg }, func(chat chats.Chat) chats.Chat { return chat }, slog.New(slog.DiscardHandler))
 			model := obeying{t, c.tools, map[string]string{"please": how.tool}}
 			shown := newShownTexts()
 			store, err := bolt.Open(bolt.Config{Path: filepath.Join(t.TempDir(), "db"), NoSync: true})

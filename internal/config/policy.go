@@ -21,8 +21,8 @@ type Rule struct {
 	Group string `yaml:"group,omitempty"`
 	// Role is the minimum role of the requester: user, admin or owner.
 	Role string `yaml:"role,omitempty"`
-	// Chat is a chat such as telegram:-100123 with all its threads, a single thread, all chats on a
-	// platform (telegram:*), or direct, shared or scheduled.
+	// Chat is a chat such as telegram:-100123 with all its threads and topics, also under the id to which it moves later, a
+	// single thread or topic, all chats on a platform (telegram:*), or direct, shared or scheduled.
 	Chat string `yaml:"chat,omitempty"`
 	// Policy is allow, ask or deny.
 	Policy interact.Rule `yaml:"policy"`
@@ -98,7 +98,7 @@ func (r Rule) weight() []int {
 	case "direct", "shared":
 		chat = 1
 	default:
-		chat = 3 + strings.Count(r.Chat, ":")
+		chat = 3 + strings.Count(r.Chat, ":") + strings.Count(r.Chat, ".")
 		if strings.HasSuffix(r.Chat, ":*") {
 			chat = 3
 		}
@@ -106,13 +106,13 @@ func (r Rule) weight() []int {
 	return []int{tool, min(len(r.Group), 1), chat, int(roleNames[r.Role])}
 }
 
-func (r Rule) matches(call toolgroups.Call, group string) bool {
+func (r Rule) matches(call toolgroups.Call, group string, current func(chats.Chat) chats.Chat) bool {
 	start, all := strings.CutSuffix(r.Tool, "*")
 	tool := r.Tool == "" || r.Tool == call.Name || all && strings.HasPrefix(call.Name, start)
-	return tool && (r.Group == "" || r.Group == group) && call.Role >= roleNames[r.Role] && r.matchesChat(call)
+	return tool && (r.Group == "" || r.Group == group) && call.Role >= roleNames[r.Role] && r.matchesChat(call, current)
 }
 
-func (r Rule) matchesChat(call toolgroups.Call) bool {
+func (r Rule) matchesChat(call toolgroups.Call, current func(chats.Chat) chats.Chat) bool {
 	switch r.Chat {
 	case "":
 		return true
@@ -123,8 +123,21 @@ func (r Rule) matchesChat(call toolgroups.Call) bool {
 	case "scheduled":
 		return call.Scheduled
 	}
-	platform, all := strings.CutSuffix(r.Chat, "*")
-	return r.Chat == call.Chat || strings.HasPrefix(call.Chat, r.Chat+":") || all && strings.HasPrefix(call.Chat, platform)
+	if platform, all := strings.CutSuffix(r.Chat, "*"); all {
+		return strings.HasPrefix(call.Chat, platform)
+	}
+	rule, chat := currentID(r.Chat, current), currentID(call.Chat, current)
+	// Behind a colon stands a thread, and behind a dot a person's topic in the direct messages of a channel.
+	return rule == chat || strings.HasPrefix(chat, rule+":") || strings.HasPrefix(chat, rule+".")
+}
+
+// currentID returns the id of the chat to which a chat has moved, or of the chat itself.
+func currentID(id string, current func(chats.Chat) chats.Chat) string {
+	chat, err := chats.ParseChat(id)
+	if err != nil {
+		return id
+	}
+	return current(chat).String()
 }
 
 // checkRules returns an error for an invalid rule, or for two rules with the same conditions.
@@ -146,11 +159,13 @@ func checkRules(rules []Rule) error {
 type Policies struct {
 	rules    []Rule // the heaviest first
 	registry func() *toolgroups.Registry
+	current  func(chats.Chat) chats.Chat
 }
 
-// NewPolicies returns the policies for rules that [checkRules] accepts.
-func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, log *slog.Logger) *Policies {
-	p := &Policies{rules: slices.Clone(rules), registry: registry}
+// NewPolicies returns the policies for rules that [checkRules] accepts. current returns the chat to which a chat has moved,
+// or the chat itself.
+func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, current func(chats.Chat) chats.Chat, log *slog.Logger) *Policies {
+	p := &Policies{rules: slices.Clone(rules), registry: registry, current: current}
 	slices.SortStableFunc(p.rules, func(x, y Rule) int { return slices.Compare(y.weight(), x.weight()) })
 	for _, r := range p.rules {
 		_, tool := registry().Tool(r.Tool)
@@ -171,7 +186,7 @@ func (p *Policies) PolicyFor(call toolgroups.Call, tool toolgroups.Tool) interac
 	policy := defaultPolicy(call, tool)
 	for _, r := range p.rules {
 		byName := r.Tool == tool.Name
-		if !r.matches(call, group) || r.Policy == interact.Allow && administers(tool) && !byName {
+		if !r.matches(call, group, p.current) || r.Policy == interact.Allow && administers(tool) && !byName {
 			continue
 		}
 		policy.Rule, policy.MayLast, policy.ByName = r.Policy, r.Lasting, byName

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
 	"oneclaw/toolgroups"
 )
@@ -41,8 +43,11 @@ func policiesOf(t *testing.T, rules ...Rule) *Policies {
 	if err := checkRules(rules); err != nil {
 		t.Fatal(err)
 	}
-	return NewPolicies(rules, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
+	return NewPolicies(rules, func() *toolgroups.Registry { return reg }, stays, slog.New(slog.DiscardHandler))
 }
+
+// stays is for chats that have not moved.
+func stays(chat chats.Chat) chats.Chat { return chat }
 
 func of(t *testing.T, a *Policies, tool, arguments string, scope toolgroups.Scope) interact.Policy {
 	t.Helper()
@@ -177,6 +182,28 @@ func TestTheMostSpecificRuleCounts(t *testing.T) {
 	}
 }
 
+// A rule for a chat holds for all that is part of it, and after its move.
+func TestARuleForAChatHoldsInItsThreadsAndTopicsAndAfterItsMove(t *testing.T) {
+	a := policiesOf(t,
+		Rule{Chat: "telegram:-1", Policy: "deny"},
+		Rule{Chat: "telegram:-2", Policy: "deny"},
+		Rule{Chat: "telegram:-2.7", Policy: "ask"},
+	)
+	moved := map[string]string{"-1": "-1001"}
+	a.current = func(chat chats.Chat) chats.Chat {
+		chat.ID = cmp.Or(moved[chat.ID], chat.ID)
+		return chat
+	}
+	for chat, want := range map[string]interact.Rule{
+		"telegram:-1": "deny", "telegram:-1001": "deny", "telegram:-1001:5": "deny", "telegram:-10012": "allow",
+		"telegram:-2": "deny", "telegram:-2.5": "deny", "telegram:-2.7": "ask", "telegram:-25": "allow", "slack:-1": "allow",
+	} {
+		if got := of(t, a, "write_file", "{}", toolgroups.Scope{Role: toolgroups.RoleUser, Chat: chat}); got.Rule != want {
+			t.Errorf("in %s: %s, want %s", chat, got.Rule, want)
+		}
+	}
+}
+
 // Text that an administrator's turn reads could ask for a change in their place, so no rule about more than
 // the tool itself lets it run.
 func TestAdministratorsToolsAskWhateverTheRules(t *testing.T) {
@@ -201,7 +228,7 @@ func TestAdministratorsToolsAskWhateverTheRules(t *testing.T) {
 		"a rule that names it":    {[]Rule{{Tool: "set_config", Policy: "allow"}}, interact.Policy{Rule: interact.Allow, Approvers: interact.ApproversAdmins, ByName: true}},
 		"a rule that asks longer": {[]Rule{{Tool: "set_config", Policy: "ask", Lasting: true}}, interact.Policy{Rule: interact.Ask, Approvers: interact.ApproversAdmins, MayLast: true, ByName: true}},
 	} {
-		a := NewPolicies(c.rules, func() *toolgroups.Registry { return reg }, slog.New(slog.DiscardHandler))
+		a := NewPolicies(c.rules, func() *toolgroups.Registry { return reg }, stays, slog.New(slog.DiscardHandler))
 		if got := of(t, a, "set_config", "{}", toolgroups.Scope{Role: toolgroups.RoleOwner}); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
