@@ -26,6 +26,8 @@ type Input struct {
 	User string
 	// Tool returns the tool with a name.
 	Tool func(name string) (toolgroups.Tool, bool)
+	// HeldBefore says that the model was shown words of others in this turn before, which may be gone.
+	HeldBefore bool
 	// ScriptRead says that the script whose addresses are judged has read what others may have written.
 	ScriptRead bool
 }
@@ -147,7 +149,7 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 		return "what servers say of their tools", true
 	case in.Incomplete:
 		return "what was said long ago in this conversation", true
-	case slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant && m.Origin != "" }):
+	case in.HeldBefore, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant && m.Origin != "" }):
 		// What was forgotten since lives on in what the model said.
 		return "words of others that are no longer here", true
 	}
