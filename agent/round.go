@@ -44,9 +44,9 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	if err := r.clearOldResults(); err != nil {
 		return false, err
 	}
-	var held bool
+	var held, read bool
 	if r.turn.NoteShown != nil {
-		held = r.turn.NoteShown(r.input())
+		held, read = r.turn.NoteShown(r.input())
 	}
 	nudge := ""
 	rounds, spent, last := r.countReplies()
@@ -72,7 +72,7 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		r.turn.OnReply(reply)
 	}
 	m := r.assistantMessage(reply)
-	if held {
+	if m.ReadOthers = read; held {
 		m.Origin = toolgroups.OriginComputed
 	}
 	return m.Final, r.emit(m)

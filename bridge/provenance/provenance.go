@@ -182,7 +182,7 @@ func (in *Input) ReadOthers() bool {
 	}
 	_, ok := in.newest(start)
 	return ok || in.ToolsOfOthers || in.PromptOthers && !in.PromptShown ||
-		slices.ContainsFunc(in.Messages[start:], func(m agent.Message) bool { return recallsOthers(m) && !m.RecalledShown })
+		slices.ContainsFunc(in.Messages[start:], func(m agent.Message) bool { return m.ReadOthers || recallsOthers(m) && !m.RecalledShown })
 }
 
 func (in *Input) newest(from int) (string, bool) {

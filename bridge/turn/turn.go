@@ -209,10 +209,10 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, input, files)
 		},
-		NoteShown: func(input agent.Input) (held bool) {
+		NoteShown: func(input agent.Input) (held, read bool) {
 			w := WorkOf(j)
 			w.NoteOthers(&provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool})
-			return w.HeldOthers
+			return w.HeldOthers, w.ReadOthers
 		},
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,
@@ -541,7 +541,7 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 		if j.Found { // what an earlier run of the program showed the model last may not be stored
 			w.HeldOthers, w.ReadOthers, w.notedOthers = true, true, true
 		}
-		if w.HeldOthers {
+		if end.ReadOthers = w.ReadOthers; w.HeldOthers {
 			end.Origin = toolgroups.OriginComputed
 		}
 	}
