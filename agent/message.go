@@ -148,6 +148,8 @@ type Message struct {
 	// OriginQuoted if its text, files or quotes are not all its author's own, or OriginOwn if it quotes the
 	// bot alone.
 	Origin toolgroups.Origin `json:"origin,omitempty"`
+	// ReadOthers says in a message of RoleAssistant that its turn had read words of others.
+	ReadOthers bool `json:"read_others,omitempty"`
 
 	// Erased marks a message whose texts were deleted. The message is kept so that groups stay loaded;
 	// only [RestoreGroups] reads it.

@@ -44,6 +44,10 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 	if err := r.clearOldResults(); err != nil {
 		return false, err
 	}
+	var held, read bool
+	if r.turn.NoteShown != nil {
+		held, read = r.turn.NoteShown(r.input())
+	}
 	nudge := ""
 	rounds, spent, last := r.countReplies()
 	if rounds > 0 && (rounds == r.maxRounds()-1 || r.turn.MaxTokens > 0 && spent+2*last >= r.turn.MaxTokens) {
@@ -68,6 +72,9 @@ func (r *run) ask(ctx context.Context) (done bool, err error) {
 		r.turn.OnReply(reply)
 	}
 	m := r.assistantMessage(reply)
+	if m.ReadOthers = read; held {
+		m.Origin = toolgroups.OriginComputed
+	}
 	return m.Final, r.emit(m)
 }
 
@@ -318,9 +325,6 @@ func (r *run) assistantMessage(reply Reply) Message {
 		Role: RoleAssistant, Text: r.redactReply(reply.Text), Reasoning: reply.Reasoning, Calls: r.unwrap(assignIDs(reply.Calls, r.history), reply.Truncated),
 		Final: len(reply.Calls) == 0, Truncated: reply.Truncated, Usage: &reply.Usage, Model: reply.Model,
 		Routing: r.round.Mode(), CacheFor: r.cacheFor(),
-	}
-	if r.turn.HoldsOthers != nil && r.turn.HoldsOthers(r.input()) {
-		m.Origin = toolgroups.OriginComputed
 	}
 	switch {
 	case m.Final && reply.Filtered:

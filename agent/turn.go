@@ -58,9 +58,9 @@ type Turn struct {
 	Redact func(text string) string
 	// Gate, if not nil, decides on each call before it runs.
 	Gate Gate
-	// HoldsOthers, if not nil, reports whether the model is shown words of others. What it says then is
-	// marked, because the words may be gone from later requests.
-	HoldsOthers func(input Input) bool
+	// NoteShown, if not nil, is called before each request, and reports whether the model is shown words of others, and
+	// whether the turn has read some. The reply is marked so, because the words may be gone from later requests.
+	NoteShown func(input Input) (held, read bool)
 	// OnResult, if not nil, is called with the result of each call that ran, before the result is
 	// yielded, and may change it. An error ends the turn. It runs in the goroutine that iterates.
 	OnResult func(ctx context.Context, result *Message) error

@@ -114,6 +114,25 @@ func TestAnAdministratorOfTheChatUndoesForWhoWritesInTheNameOfAChat(t *testing.T
 	}
 }
 
+// What such a sender has asked is tried again with the rights of that sender, whoever presses.
+func TestAnAdministratorOfTheChatHasATurnTriedAgainForWhoWritesInTheNameOfAChat(t *testing.T) {
+	var scopes []toolgroups.Scope
+	r := newHarness(t, func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		scopes = append(scopes, turn.Scope)
+		return func(yield func(agent.Message, error) bool) {
+			yield(agent.Message{}, &agent.ModelError{Kind: agent.KindUnavailable, Err: agent.ErrNoAnswer})
+		}
+	}, onAnonymous("7"), func(cfg *bridge.Config) { cfg.Access.Admins, cfg.Access.Allow = []string{"fake:7"}, []string{"*"} })
+	r.accept(group("1", "-g", "what is it?"))
+	failed := r.platform.wait(t, 1)[0]
+	r.accept(pressOn(failed, "p", "7", failed.button(t, "Try again")))
+	r.platform.wait(t, 2)
+	r.stop()
+	if len(scopes) != 2 || scopes[1].User != "fake:-g" || scopes[1].Role != scopes[0].Role {
+		t.Errorf("the turns ran for %+v", scopes)
+	}
+}
+
 // The same holds for the runs of such a sender that nobody watches.
 func TestAnAdministratorOfTheChatLetsRunsGoOnForWhoWritesInTheNameOfAChat(t *testing.T) {
 	r := newHarness(t, echo, onAnonymous("7"), func(cfg *bridge.Config) { cfg.Limits.MaxUnattended, cfg.Access.Allow = 1, []string{"*"} })

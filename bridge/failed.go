@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
@@ -109,6 +110,9 @@ func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) 
 			return interact.Result{Toast: goneText, Close: true}, nil
 		}
 		m := press.Message(chats.KindText, press.Token, r.now())
+		if press.ForChat { // the turn has the rights of who asked, and not those of whoever presses for them
+			m.User = strings.TrimPrefix(press.Card.QuotedUser, m.Chat.Platform+":")
+		}
 		m.Text, m.TargetID = cmp.Or(of.Again, tryAgainText), of.Message
 		if of.Deep {
 			m.Text = "/" + turn.DeepCommand + " " + m.Text

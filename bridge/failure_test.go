@@ -302,10 +302,17 @@ func (m planner) Complete(_ context.Context, req agent.Request, _ func(agent.Del
 }
 
 // TestWhatIsForgottenMeanwhileStaysRead: a fact of another person stood in the prompt, and is forgotten while the turn waits for
-// a card, or before it is tried again. What outlives the turn still asks.
+// a card, or before it is tried again or goes on. What outlives the turn still asks.
 func TestWhatIsForgottenMeanwhileStaysRead(t *testing.T) {
 	t.Parallel()
-	for name, model := range map[string]planner{"over a wait": {}, "before it is tried again": {new(atomic.Bool)}} {
+	for name, tc := range map[string]struct {
+		model planner
+		label string // of the button that is pressed; none if the person goes on with a message
+	}{
+		"over a wait":              {planner{}, "Allow once"},
+		"before it is tried again": {planner{new(atomic.Bool)}, "Try again"},
+		"before a message goes on": {planner{new(atomic.Bool)}, ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var forgotten, ran atomic.Bool
@@ -323,7 +330,7 @@ func TestWhatIsForgottenMeanwhileStaysRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := newHarness(t, nil, func(c *bridge.Config) {
-				c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: model}), func() *toolgroups.Registry { return reg }
+				c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: tc.model}), func() *toolgroups.Registry { return reg }
 				c.Turns.Profile = func(context.Context, toolgroups.Scope, turn.Purpose) (turn.Profile, error) {
 					if forgotten.Load() {
 						return turn.Profile{Prompt: "Be good.", PromptShown: true}, nil
@@ -338,12 +345,13 @@ func TestWhatIsForgottenMeanwhileStaysRead(t *testing.T) {
 				}
 			})
 			r.accept(direct("1", "hello"))
-			first, label := r.platform.wait(t, 1)[0], "Allow once"
-			if model.failed != nil {
-				label = "Try again"
-			}
+			first := r.platform.wait(t, 1)[0]
 			forgotten.Store(true)
-			r.accept(pressOn(first, "p1", "1", first.button(t, label)))
+			if tc.label == "" {
+				r.accept(direct("2", "go on"))
+			} else {
+				r.accept(pressOn(first, "p1", "1", first.button(t, tc.label)))
+			}
 			if card := r.platform.wait(t, 2)[1]; !strings.Contains(card.text, "May I run") || ran.Load() {
 				t.Errorf("shown %q, ran: %v", card.text, ran.Load())
 			}

@@ -573,6 +573,65 @@ func TestWhatWasSaidBeforeAStopCountsWithWhatItsQuestionHeld(t *testing.T) {
 	}
 }
 
+// Ann says something in a group. While the model, which was shown that, answers Bob there, Ann has herself forgotten and
+// stops the answer. What was shown of it stays in the conversation, and counts as said among words of others.
+func TestWhatWasSaidBeforeAStopCountsWithWordsThatWereForgottenMeanwhile(t *testing.T) {
+	for name, forgets := range map[string]bool{"forgotten": true, "not forgotten": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p, call := groupOfTwo(t)
+				r.accept(group("1", "1", "say: open all that you can compose"))
+				n := len(p.wait(t, 1))
+				r.accept(direct("forget", "/forget"))
+				card := p.wait(t, n+1)[n]
+				n++
+				r.accept(group("2", "6", "slowly"))
+				p.until(t, "the preview", func(all []sent) bool { return len(all) > n && strings.Contains(all[n].text, "can") })
+				at := n
+				if forgets {
+					r.accept(pressOn(card, "forgets", "1", card.button(t, "Forget me")))
+					n++
+					p.until(t, "the erasure", func(all []sent) bool { return len(all) > n && strings.Contains(all[n].text, "forgotten you") })
+				}
+				r.accept(group("stop", "1", "/stop"))
+				p.until(t, "the end", func(all []sent) bool { return strings.Contains(all[at].text, "Stopped") })
+				n += 2
+				p.wait(t, n)
+				r.accept(group("3", "6", "compose"))
+				p.until(t, "the answer", answeredOrAsked(n))
+				if got := p.texts()[n]; !strings.Contains(got, "May I open") || !call.Load().HoldsOthers {
+					t.Errorf("shown %q, call of %+v", got, call.Load().Scope)
+				}
+			})
+		})
+	}
+}
+
+// groupOfTwo has Ann, fake:1, and Bob, fake:6, in a group. call is the last one of which the policy was asked.
+func groupOfTwo(t *testing.T) (r *harness, p *growing, call *atomic.Pointer[toolgroups.Call]) {
+	t.Helper()
+	p, call = &growing{platform: newPlatform()}, new(atomic.Pointer[toolgroups.Call])
+	r = (&execTools{fetch: true}).guarded(t, func(c *bridge.Config) {
+		c.Platforms = []chats.Platform{p}
+		c.Access = access.Access{Admins: []string{"fake:9"}, Allow: []string{"fake:1", "fake:6"}}
+		c.Turns.RedactPartial = func(text string) string { return text[:strings.LastIndexByte(text, ' ')+1] }
+		c.Turns.Agent = agent.New(agent.Config{Model: speaksSlowly{}})
+		c.ApprovalPolicy = func(asked toolgroups.Call, _ toolgroups.Tool) interact.Policy {
+			call.Store(&asked)
+			return interact.Policy{Rule: interact.Allow}
+		}
+	})
+	r.platform = p.platform
+	return r, p, call
+}
+
+// answeredOrAsked reports whether message n is an answer behind a page, or the card that asks for it.
+func answeredOrAsked(n int) func([]sent) bool {
+	return func(all []sent) bool {
+		return len(all) == n+1 && (strings.Contains(all[n].text, "May I open") || strings.Contains(all[n].text, "read "))
+	}
+}
+
 // growingAround is a platform whose files and threads hold a text of others.
 type growingAround struct {
 	*growing

@@ -567,6 +567,56 @@ func TestAQuotedAnswerThatHasGoneByItsAgeMayHoldWordsOfOthers(t *testing.T) {
 	})
 }
 
+// Bob replies to an answer that Ann got in a group, and is not answered. Then Ann has herself forgotten. What Bob quotes
+// stays of others.
+func TestAQuotedAnswerToAnotherMemberHoldsTheirWords(t *testing.T) {
+	for name, forgets := range map[string]bool{"forgotten": true, "not forgotten": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p, call := groupOfTwo(t)
+				r.accept(group("1", "1", "say: open all that you can compose"))
+				said := p.wait(t, 1)[0]
+				pass(t, 5) // the receipt is written
+				r.accept(reply(group("2", "6", "slowly"), said))
+				synctest.Wait() // no word of the answer is shown yet
+				r.accept(group("stop", "1", "/stop"))
+				n := len(p.wait(t, 2))
+				if forgets {
+					r.accept(direct("forget", "/forget"))
+					card := p.wait(t, n+1)[n]
+					r.accept(pressOn(card, "forgets", "1", card.button(t, "Forget me")))
+					n += 2
+					p.wait(t, n)
+				}
+				r.accept(group("3", "6", "compose"))
+				p.until(t, "the answer", answeredOrAsked(n))
+				if got := p.texts()[n]; !strings.Contains(got, "May I open") || !call.Load().HoldsOthers {
+					t.Errorf("shown %q, call of %+v", got, call.Load().Scope)
+				}
+			})
+		})
+	}
+}
+
+// So does one to the person who replies, if the model had read words of others: they may go before the reply does.
+func TestAQuotedAnswerHoldsWhatTheModelHadReadForIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first string
+		asks  bool
+	}{"a page": {`fetch {"url":"https://page.example/a"}`, true}, "nothing": {"hello", false}} {
+		t.Run(name, func(t *testing.T) {
+			w := &execTools{fetch: true, outlives: true}
+			r := w.reads(t, func(c *bridge.Config) { c.Turns.Agent = agent.New(agent.Config{Model: obedient{}}) })
+			r.accept(direct("1", tc.first))
+			quoted := r.platform.wait(t, 1)[0]
+			r.receipts(1)
+			if r.asks(reply(direct("2", "run every hour"), quoted)) != tc.asks {
+				t.Errorf("shown %q, ran %q", r.platform.texts(), w.commands())
+			}
+		})
+	}
+}
+
 // A fact that another member of a group had saved was shown to nobody else, so that it makes ask what outlives the turn; one
 // that the person was shown does not.
 func TestWhatIsRememberedOfOthersMakesWhatOutlivesATurnAsk(t *testing.T) {

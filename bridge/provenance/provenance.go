@@ -27,6 +27,8 @@ type Input struct {
 	User string
 	// Tool returns the tool with a name.
 	Tool func(name string) (toolgroups.Tool, bool)
+	// HeldBefore says that the model was shown words of others in this turn before, which may be gone.
+	HeldBefore bool
 	// ScriptRead says that the script whose addresses are judged has read what others may have written.
 	ScriptRead bool
 }
@@ -149,7 +151,7 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 		return "what servers say of their tools", true
 	case in.Incomplete:
 		return "what was said long ago in this conversation", true
-	case slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant && m.Origin != "" }):
+	case in.HeldBefore, slices.ContainsFunc(in.Messages, func(m agent.Message) bool { return m.Role == agent.RoleAssistant && m.Origin != "" }):
 		// What was forgotten since lives on in what the model said.
 		return "words of others that are no longer here", true
 	}
@@ -182,7 +184,7 @@ func (in *Input) ReadOthers() bool {
 	}
 	_, ok := in.newest(start)
 	return ok || in.ToolsOfOthers || in.PromptOthers && !in.PromptShown ||
-		slices.ContainsFunc(in.Messages[start:], func(m agent.Message) bool { return recallsOthers(m) && !m.RecalledShown })
+		slices.ContainsFunc(in.Messages[start:], func(m agent.Message) bool { return m.ReadOthers || recallsOthers(m) && !m.RecalledShown })
 }
 
 func (in *Input) newest(from int) (string, bool) {

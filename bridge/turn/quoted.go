@@ -101,9 +101,9 @@ func (t *Runner) holdsOthers(ctx context.Context, j *queue.Run, h *conversation.
 }
 
 // isOwnAnswer reports whether the message of the bot with an id is an answer that this conversation still has, or that
-// of a task in whose run the model was shown no words of others than the sender. Any other, such as that of another
-// member's task, of a webhook, a card, one from before a /clear, one that has gone by its age, or one that is forwarded
-// and so has no id, may repeat what others want, however short it is.
+// of a task, and the model was shown no words of others than the sender, who had asked for it. Any other, such as that
+// to another member, of a webhook, a card, one from before a /clear, one that has gone by its age, or one that is
+// forwarded and so has no id, may repeat what others want, however short it is.
 func (t *Runner) isOwnAnswer(ctx context.Context, j *queue.Run, h *conversation.History, id string) (bool, error) {
 	if id == "" {
 		return false, nil
@@ -114,12 +114,12 @@ func (t *Runner) isOwnAnswer(ctx context.Context, j *queue.Run, h *conversation.
 	}
 	key := found.receipt.Key()
 	switch of, answered := conversation.AnsweredSession(ctx, t.cfg.Store, found.receipt); {
-	case !answered:
-		return false, nil
+	case !answered, found.turn.HeldOthers, !j.Message.Direct && found.receipt.Message.SenderID() != j.Message.SenderID():
+		return false, nil // it was judged for the person who asked, and what it repeats may be gone from this conversation
 	case of.Log() == h.Log:
 		return slices.ContainsFunc(h.View(), func(m agent.Message) bool { return m.Ref == key }), nil
-	case of.Task == "", !j.Message.Direct && found.receipt.Message.SenderID() != j.Message.SenderID():
-		return false, nil // whose words a run held was judged for the person whose task it is
+	case of.Task == "":
+		return false, nil
 	default:
 		answer, err := conversation.TaskAnswer(ctx, t.cfg.Store, of.Log(), key)
 		return answer.IsAnswer() && answer.Origin == "", err

@@ -197,13 +197,6 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 	if more.hasPending() {
 		return "", errAskAgain // before a call to the model is paid for
 	}
-	switch w := WorkOf(j); { // what the turn was shown before a wait may be gone
-	case w.ReadOthers:
-		persona.PromptOthers, persona.PromptShown = true, false
-	case w.HeldOthers && !persona.PromptOthers:
-		persona.PromptOthers, persona.PromptShown = true, true
-	}
-	WorkOf(j).promptOthers = persona.PromptOthers
 	if h.Charges = persona.Charges; h.Charges != nil {
 		defer h.Charges.Flush()
 	}
@@ -216,9 +209,10 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 		Gate: func(ctx context.Context, call toolgroups.Call, tool toolgroups.Tool, input agent.Input) (agent.Decision, error) {
 			return t.decide(ctx, j, h, call, tool, input, files)
 		},
-		HoldsOthers: func(input agent.Input) bool {
-			WorkOf(j).NoteOthers(&provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool})
-			return WorkOf(j).HeldOthers
+		NoteShown: func(input agent.Input) (held, read bool) {
+			w := WorkOf(j)
+			w.NoteOthers(&provenance.Input{Input: input, User: scope.User, Tool: t.cfg.Tools().Tool})
+			return w.HeldOthers, w.ReadOthers
 		},
 		OnResult: files.storeFiles,
 		Redact:   t.cfg.Redact,
@@ -543,8 +537,13 @@ func (t *Runner) recordStop(ctx context.Context, j *queue.Run, note string) (err
 	if len(notes) == 0 {
 		return nil
 	}
-	if WorkOf(j).Preview != nil && prependShown(WorkOf(j).Preview.Shown, turn, &notes[len(notes)-1]) && t.wasAmongOthers(ctx, j, h) {
-		notes[len(notes)-1].Origin = toolgroups.OriginComputed
+	if w, end := WorkOf(j), &notes[len(notes)-1]; w.Preview != nil && prependShown(w.Preview.Shown, turn, end) {
+		if j.Found { // what an earlier run of the program showed the model last may not be stored
+			w.HeldOthers, w.ReadOthers, w.notedOthers = true, true, true
+		}
+		if end.ReadOthers = w.ReadOthers; w.HeldOthers {
+			end.Origin = toolgroups.OriginComputed
+		}
 	}
 	return t.appendMessages(ctx, j, h, notes...)
 }
@@ -572,22 +571,4 @@ func prependShown(said string, turn []agent.Message, note *agent.Message) bool {
 	}
 	note.Text = said + "\n\n" + note.Text
 	return true
-}
-
-// wasAmongOthers reports whether the model may have been shown words of others when it gave the answer of a turn
-// that was stopped, as [agent.Turn.HoldsOthers] says of one that was not.
-func (t *Runner) wasAmongOthers(ctx context.Context, j *queue.Run, h *conversation.History) bool {
-	scope, err := t.cfg.Host.Scope(j, h.Log)
-	if err != nil {
-		return true
-	}
-	in := provenance.Input{Input: agent.Input{Messages: h.View(), Incomplete: h.Truncated, PromptOthers: WorkOf(j).promptOthers}, User: scope.User, Tool: t.cfg.Tools().Tool}
-	if t.cfg.Profile != nil && !in.PromptOthers { // an earlier process may have run it
-		persona, err := t.cfg.Profile(ctx, scope, purposeOf(j))
-		in.PromptOthers = err != nil || persona.PromptOthers
-	}
-	groups, err := h.LoadedGroups(ctx)
-	in.ToolsOfOthers = err != nil || toolgroups.NewSet(t.toolsFor(scope), groups).Round().HasOthers()
-	_, holds := in.HoldsOthers()
-	return holds
 }

@@ -34,8 +34,6 @@ type Work struct {
 	announced bool
 	// question is that of the turn as the model was shown it, kept for a stop before it is stored.
 	question agent.Message
-	// promptOthers is [Profile.PromptOthers] of the profile with which the turn ran last.
-	promptOthers bool
 	// notedOthers says that HeldOthers or ReadOthers is set and not stored.
 	notedOthers bool
 	// compact is called once the answer is delivered.
@@ -67,11 +65,12 @@ func (w *Work) Adopt(stored any) {
 	}
 }
 
-// NoteOthers records what the model is shown of others, before it acts on it: what has been read stays read, whatever is
-// forgotten or changed since.
+// NoteOthers records what the model is shown of others, before it is asked and before it acts: what has been shown or
+// read stays so, whatever is forgotten or changed since.
 func (w *Work) NoteOthers(in *provenance.Input) {
-	_, holds := in.HoldsOthers()
-	held, read := w.HeldOthers || holds, w.ReadOthers || holds && in.ReadOthers()
+	in.HeldBefore = w.HeldOthers
+	_, held := in.HoldsOthers()
+	read := w.ReadOthers || held && in.ReadOthers()
 	if held != w.HeldOthers || read != w.ReadOthers {
 		w.HeldOthers, w.ReadOthers, w.notedOthers = held, read, true
 	}
