@@ -262,3 +262,18 @@ func TestFilesOfTheBotAreForItsUserAlone(t *testing.T) {
 		t.Errorf("%d files: %v", seen, err)
 	}
 }
+
+// A person who has the model repeat words sees in the answer whether a word was masked: which letter goes on as the
+// bot's token does must make no difference.
+func TestAnAnswerShowsNotHowASecretBegins(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		_, words, _ := strings.Cut(req.Messages[len(req.Messages)-1].Content, "repeat: ")
+		return openai.Reply{Text: strings.TrimSpace(words)}, nil
+	}))
+	token := w.env["TELEGRAM_BOT_TOKEN"]
+	bot, person := w.run(), w.person("Mallory")
+	words := []string{token[:12] + "…", token[:len(token)-1] + "...", token[:13] + "\n[cut: 1 of 2]"}
+	wantIn(t, w.ask(bot, person, "repeat: "+strings.Join(words, " "), nil), words...)
+	wantIn(t, w.ask(bot, person, "repeat: all of it is "+token, nil), "all of it is ••••")
+}

@@ -373,7 +373,8 @@ func TestMessagesByTime(t *testing.T) {
 func TestMessage(t *testing.T) {
 	r := newRig(t)
 	sent := r.now.Add(-time.Hour)
-	text := "my words <script>alert(1)</script> hunter2"
+	text := "my words <script>alert(1)</script> hunter2 "
+	text += strings.Repeat("x", 3995-len(text)) + "hunter2" // only half of it is shown
 	ref := "telegram:7/1/text"
 	r.finish(said{chat: "telegram:7", id: "1", user: "5", name: "Bob", text: text, at: sent, took: 3400 * time.Millisecond, state: receipts.Done, turn: r.turn(ref, text, sent)})
 	view, address := admin.Root+"message", admin.Root+"message?key="+url.QueryEscape(ref)
@@ -384,7 +385,7 @@ func TestMessage(t *testing.T) {
 	}
 	r.cfg.Texts.Allowed = true
 	r.says(r.get(address), nil, []string{"words"})
-	r.says(r.post(view, form), []string{"my words &lt;script&gt;"}, []string{"hunter2"})
+	r.says(r.post(view, form), []string{"my words &lt;script&gt;"}, []string{"hunt"})
 	if len(r.announced) != 1 || !strings.HasPrefix(r.announced[0], "telegram:7 Ann  i , an administrator, reads") {
 		t.Errorf("announced %q", r.announced)
 	}

@@ -47,7 +47,7 @@ func (p *Pages) textSection(ctx context.Context, v signin.Session, key, log stri
 		s.Forms = []form{{View: messageView, Submit: "Read this conversation", Fields: []field{{Name: "key", Value: key}}}}
 		return s, nil
 	}
-	if s.Quotes = quotes(turn); len(s.Quotes) == 0 {
+	if s.Quotes = p.quotes(turn); len(s.Quotes) == 0 {
 		s.Text = []string{"Nothing is on record."}
 	}
 	return s, nil
@@ -92,11 +92,11 @@ func removeMarkup(name string) string {
 	}, name)
 }
 
-// quotes returns the texts of a conversation's messages.
-func quotes(turn []agent.Message) []quote {
+// quotes returns the texts of a conversation's messages, with secrets masked: half of one is not recognized.
+func (p *Pages) quotes(turn []agent.Message) []quote {
 	var all []quote
 	add := func(by, text string) {
-		if short := wording.Clip(strings.TrimSpace(text), maxQuote); short != "" {
+		if short := wording.Clip(strings.TrimSpace(p.Redact(text)), maxQuote); short != "" {
 			all = append(all, quote{By: by, Text: short})
 		}
 	}

@@ -201,7 +201,7 @@ func TestServersThatAreNotAdded(t *testing.T) {
 		"add FIXED_2 " + good:                    "too close",
 		"add notes ftp://notes.example/":         "must begin with http",
 		"add notes http://user:pw@notes.example": "user name or password",
-		"add notes http://10.0.0.1/mcp":          "internal or reserved, and this bot may only reach public ones`; an administrator allows others with `tools.allow_private`",
+		"add notes http://10.0.0.1/mcp":          "internal or reserved, and this bot may only reach public ones of others`; an administrator allows others with `tools.allow_private`",
 		"add notes " + down.URL:                  "Nothing was added",
 		"add notes " + served(t):                 "Nothing was added",
 		"remove ../../x":                         "/mcp remove NAME",

@@ -1,6 +1,6 @@
 // Package guard makes HTTP clients for addresses from the model or a user.
 //
-// Such a client reaches only public addresses, and private ones that [Config] allows. It checks
+// Such a client reaches only public addresses of other machines, and what [Config] allows besides. It checks
 // the address to be dialled, after resolving the name and for every redirect, so that neither a
 // name that resolves to an internal address nor one that changes between check and use gets
 // through.
@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -23,8 +24,8 @@ import (
 
 // Errors that callers distinguish.
 var (
-	// ErrAddress is returned for a host whose address is not public.
-	ErrAddress = errors.New("the address is internal or reserved, and this bot may only reach public ones")
+	// ErrAddress is returned for a host whose address is not public, or is this machine's.
+	ErrAddress = errors.New("the address is this machine's, internal or reserved, and this bot may only reach public ones of others")
 	// ErrURL is returned for a URL that is not http or https, has no host, or has a user name or
 	// password.
 	ErrURL = errors.New("not a usable URL")
@@ -48,7 +49,7 @@ const (
 
 // Config configures a client.
 type Config struct {
-	// AllowPrivate are private ranges that may be reached. The zero value allows none.
+	// AllowPrivate are private ranges, and ranges of [OwnAddresses], that may be reached. The zero value allows none.
 	AllowPrivate []netip.Prefix
 	// Resolver resolves host names. Nil means the system's resolver.
 	Resolver *net.Resolver
@@ -115,9 +116,47 @@ func NewDialer(cfg Config) *net.Dialer {
 	return &net.Dialer{
 		Timeout:  DialTimeout,
 		Resolver: cfg.Resolver,
-		Control:  guardian.Safe,
+		Control: func(network, address string, conn syscall.RawConn) error {
+			if err := guardian.Safe(network, address, conn); err != nil {
+				return err
+			}
+			at := netip.MustParseAddrPort(address).Addr().Unmap() // which Safe has parsed
+			if holds(cfg.AllowPrivate, at) {
+				return nil
+			}
+			own, err := OwnAddresses()
+			if err == nil && holds(own, at) {
+				err = fmt.Errorf("%w: %s is an address of this machine", ssrf.ErrProhibitedIP, at)
+			}
+			return err
+		},
 	}
 }
+
+func holds(ranges []netip.Prefix, at netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(at) })
+}
+
+// OwnAddresses returns the public addresses of this machine, and of IPv6 the networks in which they lie. No firewall
+// is between the bot and what listens there.
+func OwnAddresses() ([]netip.Prefix, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("the addresses of this machine cannot be read: %w", err)
+	}
+	var own []netip.Prefix
+	for _, one := range all {
+		p, err := netip.ParsePrefix(one.String())
+		if at := p.Addr(); err == nil && at.IsGlobalUnicast() && !at.IsPrivate() {
+			own = append(own, netip.PrefixFrom(at, min(at.BitLen(), networkBits)))
+		}
+	}
+	return own, nil
+}
+
+// networkBits is the length of the prefix of an IPv6 network (RFC 4291, section 2.5.4), also where an address was
+// assigned alone. It is longer than an IPv4 address.
+const networkBits = 64
 
 // hostServices is where virtual machines of Azure reach the services of their host, although the address is
 // a public one.
@@ -156,9 +195,7 @@ func NewPageDialer(ctx context.Context, cfg Config, host string) *PageDialer {
 		resolver = net.DefaultResolver
 	}
 	addresses, err := resolver.LookupNetIP(ctx, "ip", host)
-	public := func(a netip.Addr) bool {
-		return !slices.ContainsFunc(cfg.AllowPrivate, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
-	}
+	public := func(a netip.Addr) bool { return !holds(cfg.AllowPrivate, a.Unmap()) }
 	if err != nil || slices.ContainsFunc(addresses, public) {
 		cfg.AllowPrivate, addresses = nil, nil
 	}

@@ -154,19 +154,15 @@ func base64Within(secret string, lead int) string {
 }
 
 // Text returns a text with its secrets masked: the same string if there are none.
+//
+// A part of a known value is no secret to it. Whoever has a text masked sees whether something was, and could
+// otherwise find out a value letter by letter. So a text has to be masked before it is cut.
 func (r *Redactor) Text(text string) string {
-	if r == nil {
-		return maskAll(text, func(string) bool { return false })
-	}
-	known := r.matcher()
-	return maskAll(known.replacer.Replace(text), known.isPrefix)
-}
-
-// maskAll masks repeatedly: a masked part, such as a key over several lines within an address,
-// may have hidden the shape of another secret.
-func maskAll(text string, begins func(word string) bool) string {
+	text = r.MaskKnown(text)
+	// A masked part, such as a key over several lines within an address, may have hidden the shape of another
+	// secret.
 	for {
-		masked := maskShapes(text, begins)
+		masked := maskShapes(text)
 		if masked == text {
 			return text
 		}
@@ -181,11 +177,6 @@ func (r *Redactor) MaskKnown(text string) string {
 		return text
 	}
 	return r.matcher().replacer.Replace(text)
-}
-
-// isPrefix reports whether a word is long enough and the beginning of a known value.
-func (v *matcher) isPrefix(word string) bool {
-	return len(word) >= minKnown && slices.ContainsFunc(v.forms, func(form string) bool { return strings.HasPrefix(form, word) })
 }
 
 // MaskUnfinished masks a growing text: its end is left out while it may be the beginning of a

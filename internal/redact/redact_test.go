@@ -208,6 +208,38 @@ func TestKnownSecretsAreMaskedHoweverEncoded(t *testing.T) {
 	})
 }
 
+// Whoever can have a text masked and sees the outcome, as each person does with an answer and the model with a result,
+// would find out a secret letter by letter if it made a difference how a part of it goes on.
+func TestAPartOfAKnownSecretIsAsAnyOtherText(t *testing.T) {
+	t.Parallel()
+	var ignorant *redact.Redactor
+	for name, secret := range map[string]string{
+		"telegram":                  "1234567890:AA" + alnum(33, 3),
+		"model key":                 "sk" + "-proj-" + alnum(48, 8),
+		"a search key, no shape":    "tvly-prod-" + alnum(32, 9),
+		"a password that has a day": "Winter2026-" + alnum(8, 10),
+		"a passphrase":              "größtes Geheimnis: \"/&%2026",
+	} {
+		r := redact.New(secret)
+		forms := []string{secret, url.QueryEscape(secret), html.EscapeString(secret), strings.Trim(strconv.QuoteToASCII(secret), `"`)}
+		for lead := range 3 {
+			encoded := base64.RawStdEncoding.EncodeToString([]byte("abc"[:lead] + secret))
+			forms = append(forms, encoded[(lead*8+5)/6:(lead+len(secret))*8/6])
+		}
+		for _, form := range forms {
+			for n := range len(form) {
+				for _, part := range []string{form[:n], form[n+1:], form[n/2 : n]} {
+					for _, end := range []string{"…", "...", "\n[cut: 1 of 2", "\n[Cut: 1", "\n[Truncated 1", "\n[stderr]\n", "\n[killed: 9]", " ", ""} {
+						if text := "see " + part + end; r.Text(text) != ignorant.Text(text) {
+							t.Errorf("%s: %q became %q", name, text, r.Text(text))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestMaskingIsDoneOnceAndLosesNothingElse(t *testing.T) {
 	secrets := slices.Sorted(func(yield func(string) bool) {
 		for _, s := range planted() {
@@ -261,12 +293,6 @@ func TestValuesAreAddedAtRunTime(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	r.Add("later value 1", "tiny", "later value 1")
-	if got := r.Text("later va… later…, later_value…"); got != "later va… later…, later_value…" {
-		t.Errorf("got %q", got) // a word with spaces is not looked for
-	}
-	if got := redact.New("long-value-of-somebody").Text("long-valu… long-v…"); got != "••••… long-v…" {
-		t.Errorf("got %q", got)
-	}
 	if got := r.Text("short tiny: later value 1, a first value"); got != "short tiny: ••••, ••••" {
 		t.Errorf("got %q", got)
 	}

@@ -163,8 +163,8 @@ var escapeEnd, escapeStart = regexp.MustCompile(escape + `$`), regexp.MustCompil
 type span struct{ from, to int }
 
 // maskShapes masks everything with the shape of a secret, and truncated words that may begin one.
-func maskShapes(text string, begins func(word string) bool) string {
-	spans := findTruncated(text, begins)
+func maskShapes(text string) string {
+	spans := findTruncated(text)
 	for i := range shapes {
 		for _, literal := range shapes[i].literals {
 			spans = shapes[i].appendMatches(text, literal, spans)
@@ -221,7 +221,7 @@ var ellipses = []string{"…", "...", "\n[cut: ", "\n[Cut: ", "\n[Truncated ", "
 
 // findTruncated finds beginnings of secrets before an ellipsis: a program
 // that shortens a text may leave too little of a secret for its pattern.
-func findTruncated(text string, begins func(word string) bool) (spans []span) {
+func findTruncated(text string) (spans []span) {
 	for _, ellipsis := range ellipses {
 		for at := 0; ; {
 			i := strings.Index(text[at:], ellipsis)
@@ -240,7 +240,7 @@ func findTruncated(text string, begins func(word string) bool) (spans []span) {
 			if from > 0 {
 				from += max(len(escapeStart.FindString(text[from-1:end]))-1, 0)
 			}
-			if word := text[from:end]; begins(word) || beginsSecret(word) {
+			if beginsSecret(text[from:end]) {
 				spans = append(spans, span{from, end})
 			}
 		}

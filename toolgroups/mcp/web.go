@@ -79,8 +79,8 @@ func newHTTPDialer(cfg Server, headers map[string]string, family Config) (*httpD
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// privateRanges returns the private addresses that a host may have. An operator who configures such
-// an address, or a name that is only valid internally, has chosen a private host.
+// privateRanges returns the private addresses, and those of this machine, that a host may have. An operator
+// who configures such an address, or a name that is only valid internally, has chosen a private host.
 func privateRanges(host string, allowed bool) []netip.Prefix {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		addr = addr.Unmap().WithZone("")
@@ -100,7 +100,8 @@ func privateRanges(host string, allowed bool) []netip.Prefix {
 	} {
 		out = append(out, netip.MustParsePrefix(p))
 	}
-	return out
+	own, _ := guard.OwnAddresses() // without them, the dialer names the error
+	return append(out, own...)
 }
 
 // open implements dialer. It contacts the server only when the transport is used.
