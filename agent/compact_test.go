@@ -487,3 +487,20 @@ func TestASummaryCountsRecordsThatShortenRequests(t *testing.T) {
 		}
 	}
 }
+
+// A summary keeps the calls that were not allowed, and those of the summary before it, but no large ones.
+func TestASummaryKeepsTheCallsThatWereNotAllowed(t *testing.T) {
+	var asked []agent.Request
+	compact := compactor(t, remembering(&asked), 3000)
+	log := marked(0, 40)
+	log[2].Status, log[2].Code = agent.StatusError, agent.CodeGated
+	log[6].Status, log[6].Code = agent.StatusError, agent.CodeGated
+	log[5].Calls[0].Arguments = strings.Repeat("x", 5000)
+	for n := range 2 {
+		summary, needed, err := compact(log, 0)
+		if err != nil || !needed || len(summary.Refused) != 1 || summary.Refused[0].Name != "read_file" {
+			t.Fatalf("summary %d keeps %+v (%v, %v)", n, summary.Refused, needed, err)
+		}
+		log = append(append(log, summary), marked(40, 40)...)
+	}
+}

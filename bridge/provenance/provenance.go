@@ -390,12 +390,14 @@ func mayStore(tool toolgroups.Tool) bool {
 // negative for none.
 func (in *Input) refusedAt(such func(Address) bool) int {
 	for at := in.replyBefore(len(in.Messages)) - 1; at >= 0; at-- {
-		if in.Messages[at].Code != agent.CodeGated {
-			continue
+		calls := in.Messages[at].Refused // of what a summary stands for
+		if call, ok := in.callOf(at); ok && in.Messages[at].Code == agent.CodeGated {
+			calls = []agent.Call{call}
 		}
-		call, _ := in.callOf(at)
-		tool, _ := in.Tool(call.EffectiveTool())
-		if tool.Fetches && (!tool.External || tool.Effect == toolgroups.ReadOnly) && slices.ContainsFunc(AddressesOf(tool, call.EffectiveArguments()), such) {
+		if slices.ContainsFunc(calls, func(call agent.Call) bool {
+			tool, _ := in.Tool(call.EffectiveTool())
+			return tool.Fetches && (!tool.External || tool.Effect == toolgroups.ReadOnly) && slices.ContainsFunc(AddressesOf(tool, call.EffectiveArguments()), such)
+		}) {
 			return at
 		}
 	}

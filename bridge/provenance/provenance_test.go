@@ -661,6 +661,25 @@ func TestWhatWasDeniedAsksAgain(t *testing.T) {
 	}
 }
 
+// It does so when a summary stands for that call, and when another one stands for that summary.
+func TestWhatWasDeniedBeforeASummaryAsksAgain(t *testing.T) {
+	const denied = "https://blog.example/hours"
+	c := conversation{}.user("look").call("search", `{"query":"x"}`, "https://blog.example/post").failing("webfetch", `{"url":"`+denied+`"}`, "This call was not allowed")
+	c[len(c)-1].Code = agent.CodeGated
+	for range 2 {
+		c = conversation{{Role: agent.RoleSummary, Text: "They looked.", Refused: agent.RefusedCalls(c)}}
+		c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms")
+		for address, asks := range map[string]bool{denied: true, "https://blog.example/words": true, "https://blog.example/forms": false} {
+			if got := c.asks(t, address); got.Asks != asks {
+				t.Errorf("%s asks: %t", address, got.Asks)
+			}
+		}
+	}
+	if got := c.user("now open "+denied).asks(t, denied); got.Asks {
+		t.Errorf("what the person wrote since asks: %s", got.Why)
+	}
+}
+
 // What a call asked about stays a question, whatever the other calls of its reply have read since.
 func TestWhatAskedStillAsksAfterTheOtherCallsOfItsReply(t *testing.T) {
 	const asked = "https://evil.example/harp"
