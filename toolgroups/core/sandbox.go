@@ -97,7 +97,8 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 	// so that no command fills the memory.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp")
-	if data, err := filepath.EvalSymlinks(c.DataDir); err == nil && strings.HasPrefix(data, "/usr/") {
+	data, _ := filepath.Abs(c.DataDir)
+	if data, err := filepath.EvalSymlinks(data); err == nil && strings.HasPrefix(data, "/usr/") {
 		args = append(args, "--tmpfs", data, "--dir", workspace, "--remount-ro", data)
 	}
 	args = append(args, "--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
