@@ -94,7 +94,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return zone()
 	}
 	exec := cfg.Tools.Exec
-	exec.MaxTotalMemory = cfg.Tools.ExecMemoryMiB << 20
+	exec.MaxTotalMemory, exec.DataDir = cfg.Tools.ExecMemoryMiB<<20, cfg.DataDir
 	basics, err := core.New(core.Config{
 		Location: locate, Now: cfg.Runtime.Now, AllowPrivate: private, Resolver: cfg.Runtime.Resolver, History: history{store: store, memory: c.memory}, Logger: log,
 		Reader: c.reader, CacheDir: cfg.CachePath(),

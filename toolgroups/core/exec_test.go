@@ -157,6 +157,33 @@ func TestTheSandboxConfinesCommands(t *testing.T) {
 	}
 }
 
+// Commands see the programs below /usr, but no data of the bot there.
+func TestCommandsSeeNoDataAmongThePrograms(t *testing.T) {
+	needSandbox(t)
+	data, err := os.MkdirTemp("/usr/local", "oneclaw-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = os.RemoveAll(data) }()
+	link := filepath.Join(t.TempDir(), "data")
+	for path, text := range map[string]string{"secret.key": "the-secret", "workspaces/a/mine": "my file", "workspaces/b/mine": "the-secret"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(data, path)), 0o700), os.WriteFile(filepath.Join(data, path), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{data, link} {
+		d := newDesk(t, core.Config{Exec: core.ExecConfig{DataDir: dir}})
+		d.dir = filepath.Join(dir, "workspaces/a")
+		got, fault := d.admin(t, args{"command": "cat mine; echo new > new && cat new; cat " + data + "/secret.key " + data + "/workspaces/b/mine; echo x > " + data + "/x; ls /usr/bin/env"})
+		if fault != nil || strings.Contains(got, "the-secret") || !strings.Contains(got, "my filenew\n") || !strings.Contains(got, "Read-only") || !strings.Contains(got, "/usr/bin/env") {
+			t.Errorf("%s: %s, %+v", dir, got, fault)
+		}
+	}
+}
+
 // Without a sandbox there is no exec, unless that was asked for, and then only
 // administrators have it.
 func TestExecNeedsASandbox(t *testing.T) {

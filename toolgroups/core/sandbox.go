@@ -34,6 +34,8 @@ const (
 type ExecConfig struct {
 	// Sandbox is the path of bubblewrap. Empty means bwrap in PATH.
 	Sandbox string `yaml:"-"`
+	// DataDir is the folder with the bot's data, which commands do not see.
+	DataDir string `yaml:"-"`
 	// Network gives commands the host's network, including internal addresses.
 	Network bool `yaml:"exec_network" env:"ONECLAW_TOOLS_EXEC_NETWORK"`
 	// UnsafeExec runs commands as the bot's user, without a sandbox, for administrators only: a
@@ -94,8 +96,12 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 	// The folders above the mounts are in memory. They are read-only, and /tmp and /dev/shm are limited,
 	// so that no command fills the memory.
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
-		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp",
-		"--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
+		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp")
+	data, _ := filepath.Abs(c.DataDir)
+	if data, err := filepath.EvalSymlinks(data); err == nil && strings.HasPrefix(data, "/usr/") {
+		args = append(args, "--tmpfs", data, "--dir", workspace, "--remount-ro", data)
+	}
+	args = append(args, "--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil
 }
 

@@ -157,7 +157,9 @@ func (s *Search) searchWith(ctx context.Context, scope toolgroups.Scope, service
 	if err != nil {
 		return nil, err
 	}
-	reply, err := guard.Fetch(s.client, req, maxReply)
+	// SearXNG redirects a query such as "!!x words" to any of thousands of sites.
+	isService := func(host string) bool { return host == strings.ToLower(req.URL.Hostname()) }
+	reply, err := guard.Fetch(s.client, req.WithContext(guard.WithHosts(limited, isService)), maxReply)
 	incurred = err == nil && reply.StatusCode == http.StatusOK || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if err != nil {
 		return nil, service.requestError(err)

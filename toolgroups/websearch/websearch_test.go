@@ -154,7 +154,7 @@ func failures() map[string]struct {
 		"other":     {emulator.Answer{Status: 200, Body: `{"ok":true}`}, "not have the documented format"},
 		"types":     {emulator.Answer{Status: 200, Body: `{"web":{"results":"x"},"results":7}`}, "not have the documented format"},
 		"large":     {emulator.Answer{Status: 200, Body: `{"results":["` + strings.Repeat("x", 3<<20) + `"]}`}, "larger than 2 MiB"},
-		"inner":     {emulator.Answer{Status: 302, Location: "http://10.0.0.1/"}, "internal"},
+		"inner":     {emulator.Answer{Status: 302, Location: "http://10.0.0.1/"}, "leads to a host"},
 		"addresses": {emulator.Answer{Status: 200, Body: lies}, "none of the results"},
 	}
 }
@@ -261,6 +261,19 @@ func TestARedirectTakesNoKeyAlong(t *testing.T) {
 	}
 	if len(got) == 0 || strings.Contains(fmt.Sprint(got), key) {
 		t.Errorf("the other server got %v", got)
+	}
+}
+
+// A query can have SearXNG redirect to another site ("!!x words").
+func TestARedirectToAnotherHostIsNotFollowed(t *testing.T) {
+	w := newWeb(t, emulator.Config{})
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	w.Fail(websearch.SearXNG, emulator.Answer{Status: http.StatusFound, Location: strings.Replace(other.URL, "127.0.0.1", "localhost", 1)})
+	w.cfg.Services = w.services(websearch.SearXNG)
+	if _, fault := w.search(t, map[string]any{"query": "!!x comet"}); fault == nil || asked {
+		t.Errorf("%v, the other host was asked: %t", fault, asked)
 	}
 }
 
