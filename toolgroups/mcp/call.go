@@ -80,13 +80,13 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call, re
 		s.countHang(l)
 		return nil, context.Cause(timed)
 	}
-	return nil, s.callFailure(l, tool, posted.Load(), err)
+	return nil, s.callFailure(l, tool, posted, err)
 }
 
 // callFailure decides what a failed call says about its connection, and returns the error for the
-// caller. status is that of the call's own request over HTTP.
-func (s *server) callFailure(l *serverConn, tool string, status int32, err error) error {
-	forgotten := errors.Is(err, sdk.ErrSessionMissing)
+// caller. posted is that of the call's own request over HTTP.
+func (s *server) callFailure(l *serverConn, tool string, posted *postStatus, err error) error {
+	status, refusal, forgotten := posted.Load(), posted.refusal.Load(), errors.Is(err, sdk.ErrSessionMissing)
 	if l.session.ID() != "" && (status == http.StatusNotFound || refusesSession(err)) || status == statusUnsent && forgotten {
 		s.dropConn(l, nil) // which is no failure of the server
 		return fmt.Errorf("%w: %w", errUnhandled, err)
@@ -108,6 +108,9 @@ func (s *server) callFailure(l *serverConn, tool string, status int32, err error
 	case status == http.StatusTooManyRequests:
 		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' limits the rate of calls and has not run '%s'. Try again later, or go on without it.",
 			s.name, clean(tool, maxName))
+	case refusal != nil:
+		s.dropConn(l, refusal)
+		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' has not run '%s': %v. Go on without it, or tell the user.", s.name, clean(tool, maxName), refusal)
 	case isRejected(err) && s.isShared(l): // the other calls go on
 		s.log.Warn("a request to an MCP server failed", "err", s.redactor.line(withoutURL(err).Error()))
 	default:
