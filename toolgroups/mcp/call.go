@@ -134,38 +134,64 @@ func refusesSession(err error) bool {
 		len(refused.Message) < 200 && lostSessionPattern.MatchString(refused.Message)
 }
 
-// maxRounds bounds how often a call is repeated with answers for the server.
+// maxRounds bounds how often a request is repeated with answers for the server.
 const maxRounds = 10
 
-// callTool calls a tool, and repeats the call with the user's answers while the server asks for them.
-func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
+// round is what a server asks for instead of a result.
+type round struct {
+	needsInput bool
+	questions  sdk.InputRequestMap
+	state      string
+}
+
+// answering makes a request, and repeats it with the user's answers while the server asks for them.
+func (l *serverConn) answering(ctx context.Context, request func(answers sdk.InputResponseMap, state string) (round, error)) error {
+	var answers sdk.InputResponseMap
+	var last round
 	for range maxRounds {
-		res, err := l.session.CallTool(ctx, params)
-		if err != nil {
-			return nil, err
+		asked, err := request(answers, last.state)
+		if err != nil || !asked.needsInput {
+			return err
 		}
-		if !res.NeedsInput() {
-			return unpackCallResult(res), nil
+		if answers, err = l.askers.answerAll(ctx, asked.questions); err != nil {
+			return err
 		}
-		answers, err := l.askers.answerAll(ctx, res.InputRequests)
-		if err != nil {
-			return nil, err
-		}
-		again := *params // the answers belong to this call alone
-		again.InputResponses, again.RequestState = answers, res.RequestState
-		params = &again
+		last = asked
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it asked for answers %d times", maxRounds)}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it asked for answers %d times", maxRounds)}
+}
+
+// callTool calls a tool.
+func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
+	var res *sdk.CallToolResult
+	err := l.answering(ctx, func(answers sdk.InputResponseMap, state string) (asked round, err error) {
+		once := *params // the answers belong to this call alone
+		once.InputResponses, once.RequestState = answers, state
+		if res, err = l.session.CallTool(ctx, &once); err != nil {
+			return round{}, err
+		}
+		return round{res.NeedsInput(), res.InputRequests, res.RequestState}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return unpackCallResult(res), nil
 }
 
 // readResource reads the resource that the arguments name, and returns it as the result of a call.
 func (l *serverConn) readResource(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
 	arguments, _ := params.Arguments.(json.RawMessage)
-	read := &sdk.ReadResourceParams{URI: stringOf(objectFields(arguments)["uri"])}
-	if token := params.GetProgressToken(); token != nil {
-		read.SetProgressToken(token)
-	}
-	res, err := l.session.ReadResource(ctx, read)
+	var res *sdk.ReadResourceResult
+	err := l.answering(ctx, func(answers sdk.InputResponseMap, state string) (asked round, err error) {
+		read := &sdk.ReadResourceParams{URI: stringOf(objectFields(arguments)["uri"]), InputResponses: answers, RequestState: state}
+		if token := params.GetProgressToken(); token != nil {
+			read.SetProgressToken(token)
+		}
+		if res, err = l.session.ReadResource(ctx, read); err != nil {
+			return round{}, err
+		}
+		return round{res.NeedsInput(), res.InputRequests, res.RequestState}, nil
+	})
 	if err != nil {
 		return nil, err
 	}

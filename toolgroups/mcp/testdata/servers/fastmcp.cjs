@@ -14,7 +14,7 @@ const server = new FastMCP({
 server.addTool({ name: "book", description: "Book the hall.", parameters: hall.booking, execute: async (args) => JSON.stringify(args) });
 server.addTool({ name: "size", description: "The size of the hall.", annotations: hall.readOnly, outputSchema: hall.size, execute: async () => hall.sized });
 server.addTool({ name: "ask", description: "Ask who comes.", execute: async (_, context) => hall.asked(await context.elicit(hall.form)) });
-server.addTool({ name: "plan", description: "The plan of the hall.", execute: async () => ({ type: "resource_link", ...hall.plan }) });
+server.addTool({ name: "plan", description: "The plan of the hall.", execute: async () => ({ content: [hall.plan, hall.photo].map((one) => ({ type: "resource_link", ...one })) }) });
 server.addTool({
   name: "fail",
   description: "Fail.",
@@ -23,6 +23,13 @@ server.addTool({
   },
 });
 server.addResource({ ...hall.plan, load: async () => ({ text: hall.planText }) });
+server.addResource({ ...hall.photo, load: async () => ({ blob: hall.photoBlob }) });
+server.addResourceTemplate({
+  uriTemplate: "hall://rooms/{name}",
+  name: "Room",
+  arguments: [{ name: "name", required: true }],
+  load: async ({ name }) => ({ text: hall.room(name) }),
+});
 
 const port = Number(process.argv[2]);
 server

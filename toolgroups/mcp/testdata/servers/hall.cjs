@@ -22,7 +22,8 @@ exports.booking = z.object({
   ]),
   extras: z.array(z.enum(["chairs", "piano"])).optional(),
 });
-exports.size = z.object({ seats: z.number().int(), area: z.number(), doors: z.array(z.object({ side: z.string(), wide: z.boolean() })) });
+exports.doors = z.array(z.object({ side: z.string(), wide: z.boolean() }));
+exports.size = z.object({ seats: z.number().int(), area: z.number(), doors: exports.doors });
 exports.sized = { seats: 120, area: 87.5, doors: [{ side: "north", wide: true }, { side: "east", wide: false }] };
 exports.form = {
   message: "Who comes?",
@@ -33,6 +34,9 @@ exports.form = {
       seats: { type: "integer", minimum: 1, maximum: 120, default: 2 },
       row: { type: "string", enum: ["front", "back"] },
       aisle: { type: "boolean" },
+      mail: { type: "string", format: "email" },
+      meal: { type: "string", oneOf: [{ const: "veg", title: "Vegetarian" }, { const: "fish", title: "Fish" }] },
+      days: { type: "array", minItems: 1, items: { type: "string", enum: ["monday", "friday"] } },
     },
     required: ["name", "seats"],
   },
@@ -40,6 +44,10 @@ exports.form = {
 exports.asked = (answer) => `${answer.action} ${JSON.stringify(answer.content ?? null)}`;
 exports.plan = { uri: "hall://plan", name: "Plan", mimeType: "text/plain" };
 exports.planText = "north: stage\nsouth: bar";
+exports.photo = { uri: "hall://photo", name: "Photo", mimeType: "image/png" };
+exports.photoBlob = "iVBORw0KGgo=";
+exports.guests = { uri: "hall://guests", name: "Guests", mimeType: "text/plain" };
+exports.room = (name) => `the room ${name}`;
 exports.text = (text) => ({ content: [{ type: "text", text }] });
 exports.closed = "The hall is closed on Mondays.";
 exports.readOnly = { readOnlyHint: true };

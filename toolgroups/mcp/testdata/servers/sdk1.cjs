@@ -1,7 +1,7 @@
 // The hall on the TypeScript SDK 1.x: sdk1.cjs [PORT].
 const { randomUUID } = require("node:crypto");
 const { createServer } = require("node:http");
-const { McpServer } = require("@modelcontextprotocol/sdk/server/mcp.js");
+const { McpServer, ResourceTemplate } = require("@modelcontextprotocol/sdk/server/mcp.js");
 const { StdioServerTransport } = require("@modelcontextprotocol/sdk/server/stdio.js");
 const { StreamableHTTPServerTransport } = require("@modelcontextprotocol/sdk/server/streamableHttp.js");
 const { ListToolsRequestSchema } = require("@modelcontextprotocol/sdk/types.js");
@@ -17,11 +17,18 @@ function make() {
     structuredContent: hall.sized,
   }));
   mcp.registerTool("ask", { description: "Ask who comes." }, async () => hall.text(hall.asked(await mcp.server.elicitInput(hall.form))));
-  mcp.registerTool("plan", { description: "The plan of the hall." }, () => ({ content: [{ type: "resource_link", ...hall.plan }] }));
+  mcp.registerTool("plan", { description: "The plan of the hall." }, () => ({ content: [hall.plan, hall.photo].map((one) => ({ type: "resource_link", ...one })) }));
   mcp.registerTool("fail", { description: "Fail." }, () => {
     throw new Error(hall.closed);
   });
   mcp.registerResource(hall.plan.name, hall.plan.uri, { mimeType: hall.plan.mimeType }, () => ({ contents: [{ ...hall.plan, text: hall.planText }] }));
+  mcp.registerResource(hall.photo.name, hall.photo.uri, { mimeType: hall.photo.mimeType }, () => ({ contents: [{ ...hall.photo, blob: hall.photoBlob }] }));
+  mcp.registerResource("Room", new ResourceTemplate("hall://rooms/{name}", { list: undefined }), {}, (uri, { name }) => ({
+    contents: [{ uri: uri.href, text: hall.room(name) }],
+  }));
+  mcp.registerResource(hall.guests.name, hall.guests.uri, {}, async () => ({
+    contents: [{ ...hall.guests, text: hall.asked(await mcp.server.elicitInput(hall.form)) }],
+  }));
   // The library has no pages; it lists all.
   const list = mcp.server._requestHandlers.get("tools/list");
   mcp.server.setRequestHandler(ListToolsRequestSchema, async (request, extra) => {

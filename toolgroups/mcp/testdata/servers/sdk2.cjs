@@ -1,7 +1,7 @@
 // The hall on the TypeScript SDK 2.x: sdk2.cjs [PORT].
 const { createServer } = require("node:http");
 const { toNodeHandler } = require("@modelcontextprotocol/node");
-const { McpServer, createMcpHandler, inputRequired } = require("@modelcontextprotocol/server");
+const { McpServer, ResourceTemplate, createMcpHandler, inputRequired } = require("@modelcontextprotocol/server");
 const { serveStdio } = require("@modelcontextprotocol/server/stdio");
 const hall = require("./hall.cjs");
 
@@ -14,15 +14,24 @@ function make() {
     content: [{ type: "text", text: JSON.stringify(hall.sized) }],
     structuredContent: hall.sized,
   }));
+  mcp.registerTool("doors", { description: "The doors of the hall.", outputSchema: hall.doors }, () => ({ structuredContent: hall.sized.doors }));
   mcp.registerTool("ask", { description: "Ask who comes." }, (ctx) => {
     const answer = ctx.mcpReq.inputResponses?.who;
     return answer ? hall.text(hall.asked(answer)) : inputRequired({ inputRequests: { who: inputRequired.elicit(hall.form) } });
   });
-  mcp.registerTool("plan", { description: "The plan of the hall." }, () => ({ content: [{ type: "resource_link", ...hall.plan }] }));
+  mcp.registerTool("plan", { description: "The plan of the hall." }, () => ({ content: [hall.plan, hall.photo].map((one) => ({ type: "resource_link", ...one })) }));
   mcp.registerTool("fail", { description: "Fail." }, () => {
     throw new Error(hall.closed);
   });
   mcp.registerResource(hall.plan.name, hall.plan.uri, { mimeType: hall.plan.mimeType }, () => ({ contents: [{ ...hall.plan, text: hall.planText }] }));
+  mcp.registerResource(hall.photo.name, hall.photo.uri, { mimeType: hall.photo.mimeType }, () => ({ contents: [{ ...hall.photo, blob: hall.photoBlob }] }));
+  mcp.registerResource("Room", new ResourceTemplate("hall://rooms/{name}", { list: undefined }), {}, (uri, { name }) => ({
+    contents: [{ uri: uri.href, text: hall.room(name) }],
+  }));
+  mcp.registerResource(hall.guests.name, hall.guests.uri, {}, (_, ctx) => {
+    const answer = ctx.mcpReq.inputResponses?.who;
+    return answer ? { contents: [{ ...hall.guests, text: hall.asked(answer) }] } : inputRequired({ inputRequests: { who: inputRequired.elicit(hall.form) } });
+  });
   // The library has no pages; it lists all.
   const list = mcp.server._requestHandlers.get("tools/list");
   mcp.server.setRequestHandler("tools/list", async (request, ctx) => {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -25,6 +26,8 @@ type size struct {
 	Doors []door  `json:"doors"`
 }
 
+var doors = []door{{"north", true}, {"east", false}}
+
 var form = map[string]any{
 	"type": "object",
 	"properties": map[string]any{
@@ -32,6 +35,11 @@ var form = map[string]any{
 		"seats": map[string]any{"type": "integer", "minimum": 1, "maximum": 120, "default": 2},
 		"row":   map[string]any{"type": "string", "enum": []string{"front", "back"}},
 		"aisle": map[string]any{"type": "boolean"},
+		"mail":  map[string]any{"type": "string", "format": "email"},
+		"meal": map[string]any{"type": "string", "oneOf": []map[string]string{
+			{"const": "veg", "title": "Vegetarian"}, {"const": "fish", "title": "Fish"},
+		}},
+		"days": map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"type": "string", "enum": []string{"monday", "friday"}}},
 	},
 	"required": []string{"name", "seats"},
 }
@@ -64,8 +72,10 @@ func hall() *server.MCPServer {
 	})
 	s.AddTool(mcp.NewTool("size", mcp.WithDescription("The size of the hall."), mcp.WithOutputSchema[size](), mcp.WithReadOnlyHintAnnotation(true)),
 		mcp.NewStructuredToolHandler(func(context.Context, mcp.CallToolRequest, struct{}) (size, error) {
-			return size{120, 87.5, []door{{"north", true}, {"east", false}}}, nil
+			return size{120, 87.5, doors}, nil
 		}))
+	s.AddTool(mcp.NewTool("doors", mcp.WithDescription("The doors of the hall."), mcp.WithOutputSchema[[]door]()),
+		mcp.NewStructuredToolHandler(func(context.Context, mcp.CallToolRequest, struct{}) ([]door, error) { return doors, nil }))
 	s.AddTool(mcp.NewTool("ask", mcp.WithDescription("Ask who comes.")), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(req.Params.InputResponses, "who")
 		if answer == nil {
@@ -75,13 +85,21 @@ func hall() *server.MCPServer {
 		return mcp.NewToolResultText(fmt.Sprintf("%s %s", answer.Action, content)), err
 	})
 	s.AddTool(mcp.NewTool("plan", mcp.WithDescription("The plan of the hall.")), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewResourceLink("hall://plan", "Plan", "", "text/plain")}}, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{
+			mcp.NewResourceLink("hall://plan", "Plan", "", "text/plain"), mcp.NewResourceLink("hall://photo", "Photo", "", "image/png"),
+		}}, nil
 	})
 	s.AddTool(mcp.NewTool("fail", mcp.WithDescription("Fail.")), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, errors.New("The hall is closed on Mondays.")
 	})
 	s.AddResource(mcp.NewResource("hall://plan", "Plan", mcp.WithMIMEType("text/plain")), func(context.Context, mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
 		return []mcp.ResourceContents{mcp.TextResourceContents{URI: "hall://plan", MIMEType: "text/plain", Text: "north: stage\nsouth: bar"}}, nil
+	})
+	s.AddResource(mcp.NewResource("hall://photo", "Photo", mcp.WithMIMEType("image/png")), func(context.Context, mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		return []mcp.ResourceContents{mcp.BlobResourceContents{URI: "hall://photo", MIMEType: "image/png", Blob: "iVBORw0KGgo="}}, nil
+	})
+	s.AddResourceTemplate(mcp.NewResourceTemplate("hall://rooms/{name}", "Room"), func(_ context.Context, req mcp.ReadResourceRequest) ([]mcp.ResourceContents, error) {
+		return []mcp.ResourceContents{mcp.TextResourceContents{URI: req.Params.URI, Text: "the room " + path.Base(req.Params.URI)}}, nil
 	})
 	return s
 }
