@@ -12,7 +12,7 @@ const server = new FastMCP({
   },
 });
 server.addTool({ name: "book", description: "Book the hall.", parameters: hall.booking, execute: async (args) => JSON.stringify(args) });
-server.addTool({ name: "size", description: "The size of the hall.", annotations: hall.readOnly, outputSchema: hall.size, execute: async () => hall.sized });
+server.addTool({ name: "size", description: "The size of the hall.", annotations: hall.readOnly, outputSchema: hall.size, execute: async () => ({ ...hall.text(hall.sizeText), structuredContent: hall.sized }) });
 server.addTool({ name: "ask", description: "Ask who comes.", execute: async (_, context) => hall.asked(await context.elicit(hall.form)) });
 server.addTool({ name: "plan", description: "The plan of the hall.", execute: async () => ({ content: [hall.plan, hall.photo].map((one) => ({ type: "resource_link", ...one })) }) });
 server.addTool({

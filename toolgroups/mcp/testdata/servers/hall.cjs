@@ -25,6 +25,7 @@ exports.booking = z.object({
 exports.doors = z.array(z.object({ side: z.string(), wide: z.boolean() }));
 exports.size = z.object({ seats: z.number().int(), area: z.number(), doors: exports.doors });
 exports.sized = { seats: 120, area: 87.5, doors: [{ side: "north", wide: true }, { side: "east", wide: false }] };
+exports.sizeText = "A large hall.";
 exports.form = {
   message: "Who comes?",
   requestedSchema: {
@@ -34,6 +35,7 @@ exports.form = {
       seats: { type: "integer", minimum: 1, maximum: 120, default: 2 },
       row: { type: "string", enum: ["front", "back"] },
       aisle: { type: "boolean" },
+      note: { type: "string", default: "none" },
       mail: { type: "string", format: "email" },
       meal: { type: "string", oneOf: [{ const: "veg", title: "Vegetarian" }, { const: "fish", title: "Fish" }] },
       days: { type: "array", minItems: 1, items: { type: "string", enum: ["monday", "friday"] } },

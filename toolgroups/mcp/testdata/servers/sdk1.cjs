@@ -13,7 +13,7 @@ function make() {
   const mcp = new McpServer(hall.info, { instructions: hall.instructions });
   mcp.registerTool("book", { description: "Book the hall.", inputSchema: hall.booking }, (args) => hall.text(JSON.stringify(args)));
   mcp.registerTool("size", { description: "The size of the hall.", outputSchema: hall.size, annotations: hall.readOnly }, () => ({
-    content: [{ type: "text", text: JSON.stringify(hall.sized) }],
+    content: [{ type: "text", text: hall.sizeText }],
     structuredContent: hall.sized,
   }));
   mcp.registerTool("ask", { description: "Ask who comes." }, async () => hall.text(hall.asked(await mcp.server.elicitInput(hall.form))));

@@ -11,7 +11,7 @@ function make() {
   const mcp = new McpServer(hall.info, { instructions: hall.instructions });
   mcp.registerTool("book", { description: "Book the hall.", inputSchema: hall.booking }, (args) => hall.text(JSON.stringify(args)));
   mcp.registerTool("size", { description: "The size of the hall.", outputSchema: hall.size, annotations: hall.readOnly }, () => ({
-    content: [{ type: "text", text: JSON.stringify(hall.sized) }],
+    content: [{ type: "text", text: hall.sizeText }],
     structuredContent: hall.sized,
   }));
   mcp.registerTool("doors", { description: "The doors of the hall.", outputSchema: hall.doors }, () => ({ structuredContent: hall.sized.doors }));

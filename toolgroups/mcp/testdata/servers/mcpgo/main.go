@@ -35,6 +35,7 @@ var form = map[string]any{
 		"seats": map[string]any{"type": "integer", "minimum": 1, "maximum": 120, "default": 2},
 		"row":   map[string]any{"type": "string", "enum": []string{"front", "back"}},
 		"aisle": map[string]any{"type": "boolean"},
+		"note":  map[string]any{"type": "string", "default": "none"},
 		"mail":  map[string]any{"type": "string", "format": "email"},
 		"meal": map[string]any{"type": "string", "oneOf": []map[string]string{
 			{"const": "veg", "title": "Vegetarian"}, {"const": "fish", "title": "Fish"},
@@ -71,9 +72,9 @@ func hall() *server.MCPServer {
 		return mcp.NewToolResultText(string(text)), err
 	})
 	s.AddTool(mcp.NewTool("size", mcp.WithDescription("The size of the hall."), mcp.WithOutputSchema[size](), mcp.WithReadOnlyHintAnnotation(true)),
-		mcp.NewStructuredToolHandler(func(context.Context, mcp.CallToolRequest, struct{}) (size, error) {
-			return size{120, 87.5, doors}, nil
-		}))
+		func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return mcp.NewToolResultStructured(size{120, 87.5, doors}, "A large hall."), nil
+		})
 	s.AddTool(mcp.NewTool("doors", mcp.WithDescription("The doors of the hall."), mcp.WithOutputSchema[[]door]()),
 		mcp.NewStructuredToolHandler(func(context.Context, mcp.CallToolRequest, struct{}) ([]door, error) { return doors, nil }))
 	s.AddTool(mcp.NewTool("ask", mcp.WithDescription("Ask who comes.")), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
