@@ -80,13 +80,13 @@ func (s *server) call(ctx context.Context, tool string, call toolgroups.Call, re
 		s.countHang(l)
 		return nil, context.Cause(timed)
 	}
-	return nil, s.callFailure(l, tool, posted.Load(), err)
+	return nil, s.callFailure(l, tool, posted, err)
 }
 
 // callFailure decides what a failed call says about its connection, and returns the error for the
-// caller. status is that of the call's own request over HTTP.
-func (s *server) callFailure(l *serverConn, tool string, status int32, err error) error {
-	forgotten := errors.Is(err, sdk.ErrSessionMissing)
+// caller. posted is that of the call's own request over HTTP.
+func (s *server) callFailure(l *serverConn, tool string, posted *postStatus, err error) error {
+	status, refusal, forgotten := posted.Load(), posted.refusal.Load(), errors.Is(err, sdk.ErrSessionMissing)
 	if l.session.ID() != "" && (status == http.StatusNotFound || refusesSession(err)) || status == statusUnsent && forgotten {
 		s.dropConn(l, nil) // which is no failure of the server
 		return fmt.Errorf("%w: %w", errUnhandled, err)
@@ -108,6 +108,9 @@ func (s *server) callFailure(l *serverConn, tool string, status int32, err error
 	case status == http.StatusTooManyRequests:
 		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' limits the rate of calls and has not run '%s'. Try again later, or go on without it.",
 			s.name, clean(tool, maxName))
+	case refusal != nil:
+		s.dropConn(l, refusal)
+		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' has not run '%s': %v. Go on without it, or tell the user.", s.name, clean(tool, maxName), refusal)
 	case isRejected(err) && s.isShared(l): // the other calls go on
 		s.log.Warn("a request to an MCP server failed", "err", s.redactor.line(withoutURL(err).Error()))
 	default:
@@ -131,38 +134,64 @@ func refusesSession(err error) bool {
 		len(refused.Message) < 200 && lostSessionPattern.MatchString(refused.Message)
 }
 
-// maxRounds bounds how often a call is repeated with answers for the server.
+// maxRounds bounds how often a request is repeated with answers for the server.
 const maxRounds = 10
 
-// callTool calls a tool, and repeats the call with the user's answers while the server asks for them.
-func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
+// round is what a server asks for instead of a result.
+type round struct {
+	needsInput bool
+	questions  sdk.InputRequestMap
+	state      string
+}
+
+// answering makes a request, and repeats it with the user's answers while the server asks for them.
+func (l *serverConn) answering(ctx context.Context, request func(answers sdk.InputResponseMap, state string) (round, error)) error {
+	var answers sdk.InputResponseMap
+	var last round
 	for range maxRounds {
-		res, err := l.session.CallTool(ctx, params)
-		if err != nil {
-			return nil, err
+		asked, err := request(answers, last.state)
+		if err != nil || !asked.needsInput {
+			return err
 		}
-		if !res.NeedsInput() {
-			return unpackCallResult(res), nil
+		if answers, err = l.askers.answerAll(ctx, asked.questions); err != nil {
+			return err
 		}
-		answers, err := l.askers.answerAll(ctx, res.InputRequests)
-		if err != nil {
-			return nil, err
-		}
-		again := *params // the answers belong to this call alone
-		again.InputResponses, again.RequestState = answers, res.RequestState
-		params = &again
+		last = asked
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it asked for answers %d times", maxRounds)}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it asked for answers %d times", maxRounds)}
+}
+
+// callTool calls a tool.
+func (l *serverConn) callTool(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
+	var res *sdk.CallToolResult
+	err := l.answering(ctx, func(answers sdk.InputResponseMap, state string) (asked round, err error) {
+		once := *params // the answers belong to this call alone
+		once.InputResponses, once.RequestState = answers, state
+		if res, err = l.session.CallTool(ctx, &once); err != nil {
+			return round{}, err
+		}
+		return round{res.NeedsInput(), res.InputRequests, res.RequestState}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return unpackCallResult(res), nil
 }
 
 // readResource reads the resource that the arguments name, and returns it as the result of a call.
 func (l *serverConn) readResource(ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error) {
 	arguments, _ := params.Arguments.(json.RawMessage)
-	read := &sdk.ReadResourceParams{URI: stringOf(objectFields(arguments)["uri"])}
-	if token := params.GetProgressToken(); token != nil {
-		read.SetProgressToken(token)
-	}
-	res, err := l.session.ReadResource(ctx, read)
+	var res *sdk.ReadResourceResult
+	err := l.answering(ctx, func(answers sdk.InputResponseMap, state string) (asked round, err error) {
+		read := &sdk.ReadResourceParams{URI: stringOf(objectFields(arguments)["uri"]), InputResponses: answers, RequestState: state}
+		if token := params.GetProgressToken(); token != nil {
+			read.SetProgressToken(token)
+		}
+		if res, err = l.session.ReadResource(ctx, read); err != nil {
+			return round{}, err
+		}
+		return round{res.NeedsInput(), res.InputRequests, res.RequestState}, nil
+	})
 	if err != nil {
 		return nil, err
 	}

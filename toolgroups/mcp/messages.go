@@ -198,9 +198,9 @@ func stringOf(raw json.RawMessage) string {
 func prepareResult(method string, raw json.RawMessage) any {
 	switch method {
 	case "tools/call":
-		return packCallResult(raw)
+		return withQuestions(raw, map[string]any{"content": []any{}, "structuredContent": asText(raw)}, &sdk.CallToolResult{})
 	case "resources/read":
-		return map[string]any{"contents": []any{map[string]any{"uri": "", "text": strings.ToValidUTF8(string(raw), "\uFFFD")}}}
+		return withQuestions(raw, map[string]any{"contents": []any{map[string]any{"uri": "", "text": asText(raw)}}}, &sdk.ReadResourceResult{})
 	}
 	if hasTooManyValues(raw) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "its answer has too many values"}
@@ -238,8 +238,12 @@ func withoutUnreadable(raw json.RawMessage, empty func() any) any {
 	return fields
 }
 
-// packCallResult packs the result of a call. What the library handles itself is left beside it.
-func packCallResult(raw json.RawMessage) any {
+// asText returns JSON as a text.
+func asText(raw json.RawMessage) string { return strings.ToValidUTF8(string(raw), "\uFFFD") }
+
+// withQuestions returns a result that holds the server's own as a text, and beside it what the library handles
+// itself: questions, which it decodes into empty.
+func withQuestions(raw json.RawMessage, result map[string]any, empty any) any {
 	var fields map[string]json.RawMessage
 	if !hasTooManyMembers(raw) {
 		fields = objectFields(raw)
@@ -247,10 +251,10 @@ func packCallResult(raw json.RawMessage) any {
 	if hasTooManyValues(fields["inputRequests"]) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it asked for too much at once"}
 	}
-	packed := map[string]any{"content": []any{}, "structuredContent": strings.ToValidUTF8(string(raw), "\uFFFD")}
+	asks := false
 	for _, name := range []string{"resultType", "inputRequests", "requestState"} {
 		if value, ok := fields[name]; ok {
-			packed[name] = value
+			result[name], asks = value, true
 		}
 	}
 	if questions := objectFields(fields["inputRequests"]); questions != nil {
@@ -260,10 +264,10 @@ func packCallResult(raw json.RawMessage) any {
 				questions[id], _ = toolgroups.EncodeJSON(question) // never fails: it was decoded
 			}
 		}
-		packed["inputRequests"] = questions
+		result["inputRequests"] = questions
 	}
-	data, err := toolgroups.EncodeJSON(packed)
-	if err != nil || len(packed) > 2 && json.Unmarshal(data, &sdk.CallToolResult{}) != nil {
+	data, err := toolgroups.EncodeJSON(result)
+	if err != nil || asks && json.Unmarshal(data, empty) != nil {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it asked for something that cannot be read"}
 	}
 	return json.RawMessage(data)
@@ -288,7 +292,7 @@ func packForm(params json.RawMessage) json.RawMessage {
 		meta = map[string]json.RawMessage{}
 	}
 	var err error
-	if meta[formKey], err = toolgroups.EncodeJSON(strings.ToValidUTF8(string(schema), "\uFFFD")); err == nil {
+	if meta[formKey], err = toolgroups.EncodeJSON(asText(schema)); err == nil {
 		fields["_meta"], err = toolgroups.EncodeJSON(meta)
 		fields["requestedSchema"] = withoutDefaults(schema)
 	}
@@ -368,7 +372,7 @@ func packTools(raw json.RawMessage) any {
 			schema = json.RawMessage("{}")
 		}
 		page.Tools = append(page.Tools, map[string]any{
-			"name": stringOf(own["name"]), "description": strings.ToValidUTF8(string(one), "\uFFFD"), "inputSchema": schema,
+			"name": stringOf(own["name"]), "description": asText(one), "inputSchema": schema,
 		})
 	}
 	return page

@@ -19,22 +19,37 @@ import (
 	"oneclaw/toolgroups/mcp"
 )
 
-// installed returns the script of a server that testdata/servers/install has
-// installed, and skips the test where it has not.
+// installed returns the script of a server that testdata/servers/install has installed.
 func installed(t *testing.T, name string) (node, script string) {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed: the servers of others are not tested")
-	}
+	node, dir := installation(t)
+	script = filepath.Join(dir, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
+	require(t, script)
+	return node, script
+}
+
+// installation returns the folder of testdata/servers/install, and the program that runs its scripts.
+func installation(t *testing.T) (node, dir string) {
+	t.Helper()
 	cache, err := os.UserCacheDir()
 	must(t, err)
-	dir := cmp.Or(os.Getenv("TEST_ONECLAW_MCP_SERVERS"), filepath.Join(cache, "oneclaw", "mcp-servers"))
-	script = filepath.Join(dir, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
-	if _, err := os.Stat(script); err != nil {
-		t.Skipf("%s is not installed: run testdata/servers/install", name)
+	dir = cmp.Or(os.Getenv("TEST_ONECLAW_MCP_SERVERS"), filepath.Join(cache, "oneclaw", "mcp-servers"))
+	if node, err = exec.LookPath("node"); err != nil {
+		require(t, "node")
 	}
-	return node, script
+	return node, dir
+}
+
+// require skips a test without a file of the installation, unless TEST_ONECLAW_TYPES is "must".
+func require(t *testing.T, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); err == nil {
+		return
+	}
+	if os.Getenv("TEST_ONECLAW_TYPES") == "must" {
+		t.Fatalf("%s is not installed: run testdata/servers/install", file)
+	}
+	t.Skipf("%s is not installed: run testdata/servers/install", file)
 }
 
 func TestRealServerEverything(t *testing.T) {
@@ -87,8 +102,14 @@ func TestRealServerEverythingOverHTTP(t *testing.T) {
 // serveEverything starts the server over HTTP.
 func serveEverything(t *testing.T, node, script, port string) (stop func()) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), node, script, "streamableHttp")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}
+	return serveProgram(t, []string{"PORT=" + port}, node, script, "streamableHttp")
+}
+
+// serveProgram starts a program that serves over HTTP, and says so.
+func serveProgram(t *testing.T, env []string, command string, args ...string) (stop func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, args...)
+	cmd.Env = append(env, "PATH="+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StderrPipe()
 	must(t, err)

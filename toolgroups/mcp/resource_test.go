@@ -24,7 +24,7 @@ func TestTheResourcesThatResultsNameCanBeRead(t *testing.T) {
 		if tool.Effect != toolgroups.ReadOnly {
 			t.Errorf("%s: effect %v", kind, tool.Effect)
 		}
-		if got, want := call(t, c, "x_t", nil), "[resource order: shop://orders/7 ]"; got != want {
+		if got, want := call(t, c, "x_t", nil), "[resource order: shop://orders/7]"; got != want {
 			t.Errorf("%s: got %q, want %q", kind, got, want)
 		}
 		got := call(t, c, "x_read_resource", map[string]any{"uri": "shop://orders/7"})

@@ -136,8 +136,8 @@ func (a *resultBuilder) add(raw json.RawMessage) {
 	case kind == "resource" && objectFields(c["resource"]) != nil:
 		a.addResource(objectFields(c["resource"]))
 	case kind == "resource_link":
-		a.texts = append(a.texts, fmt.Sprintf("[resource %s: %s %s]",
-			cmp.Or(stringOf(c["title"]), stringOf(c["name"])), stringOf(c["uri"]), stringOf(c["description"])))
+		text := fmt.Sprintf("[resource %s: %s %s", cmp.Or(stringOf(c["title"]), stringOf(c["name"])), stringOf(c["uri"]), stringOf(c["description"]))
+		a.texts = append(a.texts, strings.TrimSpace(text)+"]")
 	default:
 		a.addUnknown(kind, raw)
 	}

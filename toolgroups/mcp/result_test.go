@@ -25,7 +25,7 @@ func TestResults(t *testing.T) {
 		"[audio saved as mcp/x/content-a40ff3d5.wav, 4 bytes]",
 		"[resource file:///a.txt]\ninner text",
 		"[resource file:///a.pdf saved as mcp/x/content-86edbaa2.pdf, 8 bytes]",
-		"[resource b: file:///b ]",
+		"[resource b: file:///b]",
 		"last",
 	}, "\n\n")
 	if diff := cmp.Diff(want, res.Text); diff != "" {

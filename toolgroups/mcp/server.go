@@ -271,6 +271,9 @@ func (s *server) attemptOnce(ctx context.Context, old bool) (l *serverConn, err 
 				l, said, err = older, more, nil
 			}
 		}
+		if refusal := status.refusal.Load(); err != nil && refusal != nil && userFixableError(err) == nil {
+			err = refusal
+		}
 		if err == nil {
 			s.updateTools(said) // before other calls see the connection and report the number of tools
 		}
@@ -319,8 +322,8 @@ func (s *server) recordFailure(err error) {
 	wait := s.backoff.Next(0)
 	s.nextAttempt = s.clientCfg.Now().Add(wait)
 	s.lastFailure, s.lastOutput = s.redactor.line(withoutURL(err).Error()), ""
-	if ended, ok := errors.AsType[*exitError](err); ok && ended.output != "" {
-		s.lastOutput = s.redactor.output(ended.output)
+	if reported, ok := errors.AsType[*reportedError](err); ok && reported.output != "" {
+		s.lastOutput = s.redactor.output(reported.output)
 	}
 	s.log.Warn("MCP server is unavailable", "err", s.lastFailure, "said", s.lastOutput, "failures", s.failures, "retry_in", wait)
 }

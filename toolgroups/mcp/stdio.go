@@ -157,25 +157,21 @@ func (p *process) exitReason(lines *lineReader) error {
 	if !p.endsWithin(wait) {
 		return nil
 	}
-	return &exitError{cause: p.err, output: lastLines(p.tail.String())}
+	ended := errors.New("its process ended")
+	if p.err != nil {
+		ended = fmt.Errorf("%w (%w)", ended, p.err)
+	}
+	return &reportedError{ended, lastLines(p.tail.String())}
 }
 
-// exitError says that the process of a server has ended. Its error output says why, and may hold anything.
-type exitError struct {
-	cause  error
+// reportedError is an error about which the server says more, which may hold anything and is for administrators.
+type reportedError struct {
+	error
 	output string
 }
 
-// Error returns the reason without the output.
-func (e *exitError) Error() string {
-	if e.cause == nil {
-		return "its process ended"
-	}
-	return fmt.Sprintf("its process ended (%v)", e.cause)
-}
-
-// Unwrap returns the error from waiting for the process.
-func (e *exitError) Unwrap() error { return e.cause }
+// Unwrap returns the error without the output.
+func (e *reportedError) Unwrap() error { return e.error }
 
 // maxLines bounds the lines of a server's error output that people are shown.
 const maxLines = 5

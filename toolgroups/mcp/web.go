@@ -127,7 +127,10 @@ func (d *httpDialer) trackFault() func() error {
 
 // postStatus is the status of the response to the last POST that was made with a context:
 // statusUnsent before the request, statusUnanswered until there is a response.
-type postStatus struct{ atomic.Int32 }
+type postStatus struct {
+	atomic.Int32
+	refusal atomic.Pointer[reportedError] // the response refuses access
+}
 
 const (
 	statusUnsent     = 0
@@ -246,6 +249,7 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		status = &postStatus{}
 	}
 	status.Store(statusUnanswered)
+	status.refusal.Store(nil)
 	resp, err := c.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -253,19 +257,35 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isEventStream(resp) {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, c.maxBody)
 	}
-	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Mcp-Session-Id") != "" && mentionsSession(resp) {
-		resp.StatusCode = http.StatusNotFound
+	switch resp.StatusCode {
+	case http.StatusBadRequest:
+		// Many servers, after the examples of the TypeScript library, answer so that there is no valid session.
+		if req.Header.Get("Mcp-Session-Id") != "" && bytes.Contains(bytes.ToLower(peek(resp)), []byte("session")) {
+			resp.StatusCode = http.StatusNotFound
+		}
+	case http.StatusUnauthorized:
+		status.refusal.Store(refusal(resp, "it refuses access (401 Unauthorized): its key is missing or wrong"))
+	case http.StatusForbidden:
+		status.refusal.Store(refusal(resp, "it refuses access (403 Forbidden)"))
 	}
 	status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	return resp, nil
 }
 
-// mentionsSession reports whether a response is about the session. Many servers, after the examples of
-// the TypeScript library, answer with 400 that there is no valid one, instead of with 404.
-func mentionsSession(resp *http.Response) bool {
+// refusal returns an error with what a response says beside it, unless that is a page.
+func refusal(resp *http.Response, text string) *reportedError {
+	refused := &reportedError{error: errors.New(text)}
+	if !isMediaType(resp, "text/html") {
+		refused.output = string(peek(resp))
+	}
+	return refused
+}
+
+// peek returns the beginning of a response, which can still be read.
+func peek(resp *http.Response) []byte {
 	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	resp.Body = prefixed(head, resp.Body)
-	return bytes.Contains(bytes.ToLower(head), []byte("session"))
+	return head
 }
 
 // prefixed returns a body that begins with more bytes.

@@ -90,7 +90,7 @@ func TestHeadersAreSentAndNotShown(t *testing.T) {
 	c := discovered(t, mcp.Config{Logger: l.logger(), RetryDelay: time.Hour, MaxRetryDelay: time.Hour}, s)
 	call(t, c, "x_echo", nil)
 	refuse.Store(true)
-	fails(t, c, "x_echo", mcp.CodeUnavailable, "Unauthorized")
+	fails(t, c, "x_echo", mcp.CodeUnavailable, "has not run 'echo'", "it refuses access (401 Unauthorized): its key is missing or wrong")
 	srv.Close()
 	s.URL = "http://127.0.0.1:1/?api_key=query-secret"
 	again := client(t, mcp.Config{Logger: l.logger(), Servers: map[string]mcp.Server{"x": s}})
