@@ -182,6 +182,37 @@ func TestNothingHidesWhatACallIsAbout(t *testing.T) {
 	}
 }
 
+// What a call switches on was set by an earlier one, whose card did not look like sending anything.
+func TestTheCardOfASettingShowsAllThatItWouldBe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail)
+	grantSharing(t, r)
+	for _, tc := range []struct{ tool, before, arguments, want string }{
+		{"gmail_settings_update_vacation", `{"enable_auto_reply":false,"subject":"New account","body_html":"Pay to DE00 1234 from now on","start_time":"1793620800000","restrict_to_contacts":true}`, `{"enable_auto_reply":true}`,
+			"Automatic answer: on, to everybody who writes, of the contacts only\nFrom: 2026-11-02T12:00:00Z\nUntil: it is switched off\nSubject: “New account”\nText (HTML):\nPay to DE00 1234 from now on"},
+		{"gmail_settings_update_vacation", "", `{"enable_auto_reply":false}`, "Automatic answer: off"},
+		{"gmail_settings_update_imap", `{"enabled":false,"expunge_behavior":"deleteForever"}`, `{"enabled":true,"auto_expunge":true,"max_folder_size":0}`,
+			"IMAP: on: true, expunges at once: true, what becomes of the last copy: “deleteForever”, messages in a folder: 0 (0: any number)"},
+		{"gmail_settings_set_auto_forward", `{"enabled":false,"email_address":"backup@example.com","disposition":"trash"}`, `{"enabled":true}`,
+			"Automatic forwarding: on, of all mails to “backup@example.com”, which are then treated so: “trash”"},
+		{"gmail_settings_set_auto_forward", "", `{"enabled":false}`, "Automatic forwarding: off"},
+	} {
+		if tc.before != "" {
+			if _, code := r.event(t, tc.tool, tc.before); code != "" {
+				t.Fatal(tc.tool, code)
+			}
+		}
+		if got := r.describe(t, "", tc.tool, tc.arguments); got != tc.want {
+			t.Errorf("%s: the card says %q", tc.tool, got)
+		}
+	}
+	call := toolgroups.Call{Name: "gmail_settings_update_vacation", Arguments: json.RawMessage(`{"enable_auto_reply":true}`), Scope: toolgroups.Scope{User: ada}}
+	if got, err := r.tools[call.Name].Describe(t.Context(), call); err == nil || strings.Contains(got, "DE00") {
+		t.Errorf("where others read along, the card says %q, %v", got, err)
+	}
+}
+
 // maxNamed is how many things a card names.
 const maxNamed = 20
 
