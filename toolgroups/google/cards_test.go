@@ -143,6 +143,8 @@ Event: “Lunch with Bob”, starts 2026-11-03T12:00:00Z, organizer: you, guests
 		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-standup"}`, `Calendar: “ada@example.com”, the main one of the account
 Event: “Stand-up”, starts 2026-11-03T09:00:00Z, with all its repetitions, organizer: you, guests: none`},
 		{"docs_append_text", `{"document_id":"doc-notes","resource":"form-survey","re\u017fource":"form-survey","text":"x"}`, `Document: “Notes” (document), owner: you, shared with others: no`},
+		{"calendar_create_event", `{"calendar_id":"calendar-team","summary":"x","start":"2026-11-03T12:00:00","end":"2026-11-03T13:00:00"}`, "Calendar: “Team”, the account's role: “writer”\nStart: in the calendar's time zone, “UTC”"},
+		{"calendar_create_event", `{"calendar_id":"calendar-team","summary":"x","start":"2026-11-03T12:00:00","end":"2026-11-03T13:00:00","timezone":"Europe/Rome"}`, "Calendar: “Team”, the account's role: “writer”"},
 		{"calendar_quick_add", `{"calendar_id":"calendar-team","text":"x"}`, `Calendar: “Team”, the account's role: “writer”`},
 		{"contacts_delete", `{"resource_name":"people/c1"}`, `Resource name: “Bob Builder” (“bob@example.com”)`},
 		{"contacts_delete", `{"resource_name":"people/../c1"}`, `Resource name: cannot be read: “'resource_name' must look like people/c123, not ’people/../c1’”`},
