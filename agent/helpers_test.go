@@ -110,7 +110,8 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) tool(name string, effect toolgroups.Effect) toolgroups.Tool {
 	return toolgroups.Tool{
-		Name: name, Description: "Does " + name + ".", Effect: effect,
+		Parameters: []byte(`{"type":"object"}`), // any argument
+		Name:       name, Description: "Does " + name + ".", Effect: effect,
 		Run: func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 			w.mu.Lock()
 			w.ran = append(w.ran, name+" "+string(call.Arguments))

@@ -108,7 +108,7 @@ func (w *execTools) registryWith(t *testing.T, kind string) *toolgroups.Registry
 		{
 			Name: "exec", Description: cmp.Or(w.about, "Run a command. It has_effects."), Effect: toolgroups.Consequential,
 			LastingApproval: w.lasts, Version: w.is, Role: w.role, Outlives: w.outlives,
-			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"}},"required":["command"]}`),
+			Parameters: json.RawMessage(`{"type":"object","properties":{"command":{"type":"` + kind + `"},"more":{},"mail":{},"body":{},"a b":{}},"required":["command"]}`),
 			CheckReady: func(_ context.Context, call toolgroups.Call) error {
 				if w.lacks != nil {
 					return w.lacks

@@ -128,9 +128,9 @@ func (b *background) tryStart(ctx context.Context, call toolgroups.Call, task to
 	return b.describe(j), nil
 }
 
-// backgroundHeading returns the heading of the messages that a task itself sends to its chat.
+// backgroundHeading returns the heading of the messages that a task itself sends to its chat. The model made the title.
 func backgroundHeading(title string) string {
-	return `\[Background\] ` + wording.EscapeMarkdown(title)
+	return `\[Background\] ` + wording.EscapeMarkdown(wording.Quote(title, maxTaskTitle))
 }
 
 // idsOf lists tasks for the model, without their titles, which are words of those who had them started: an error counts

@@ -434,7 +434,7 @@ func TestAResultThatIsNotToldIsShownAsItIs(t *testing.T) {
 	f.told = "fail"
 	r, _ := backgroundHarness(t, f, draining)
 	startEarlier(t, r, f)
-	r.platform.one(t, `\[Background\] About hold one`+"\n\nre: hold one")
+	r.platform.one(t, `\[Background\] “About hold one”`+"\n\nre: hold one")
 	r.nothingOpen()
 }
 
@@ -1023,7 +1023,7 @@ func TestATaskThatNeverEndsIsGivenUp(t *testing.T) {
 		pass(t, 50*60)
 		r.platform.one(t, "⏳ **“About hold one”**")
 		pass(t, 20*60)
-		r.platform.one(t, "\\[Background\\] About hold one\n\nI gave up on this after an hour.")
+		r.platform.one(t, "\\[Background\\] “About hold one”\n\nI gave up on this after an hour.")
 		r.platform.one(t, "✖ **“About hold one”** stopped without a result after an hour.")
 		r.accept(direct("2", "bye"))
 		r.platform.one(t, "re: bye")
@@ -1041,7 +1041,7 @@ func TestATaskEndsWhenItsTokensAreUsedUp(t *testing.T) {
 	})
 	r.accept(direct("1", "start run again"))
 	got := r.platform.one(t, "This used up the tokens that one background task may take")
-	if !strings.HasPrefix(got.text, `\[Background\] About run again`) {
+	if !strings.HasPrefix(got.text, `\[Background\] “About run again”`) {
 		t.Errorf("told %q", got.text)
 	}
 	r.platform.one(t, "✖ **“About run again”** stopped without a result after ")

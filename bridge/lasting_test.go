@@ -151,6 +151,7 @@ func TestACallIsAllowedUntilClear(t *testing.T) {
 		}, false},
 		"the same arguments, written otherwise": {direct("1", `raw {"command":"a"}`), then(direct("2", `raw { "command" : "a",}`)), false},
 		"an argument more":                      {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a","more":1}`)), true},
+		"an argument that it does not have":      {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a","note":1}`)), false},
 		"other arguments":                       {direct("1", "run a"), then(direct("2", "run b")), true},
 		"the same arguments and a space":        {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a "}`)), true},
 		"one of two calls":                      {direct("1", "run a"), then(direct("2", "run a\nrun b")), true},

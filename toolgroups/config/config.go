@@ -118,6 +118,7 @@ func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, err
 		Agent     string `json:"agent_id"`
 		Provider  string `json:"provider_id"`
 		Preferred string `json:"preferred_provider_id"`
+		Model     string `json:"preferred_model_id"`
 		Action    string `json:"action"` // of a variable, which is no setting
 		settingArgs
 		switchArgs
@@ -142,6 +143,9 @@ func (f *Tools) describe(ctx context.Context, call toolgroups.Call) (string, err
 		a, err := f.cfg.Settings.Agents.Get(ctx, in.Agent)
 		if err != nil {
 			return "", toolError(ctx, toolgroups.CodeExecution, err)
+		}
+		if in.Model != "" { // of the provider that the agent has, if the call names none
+			in.Preferred = cmp.Or(in.Preferred, a.PreferredModel.Provider)
 		}
 		lines = append(lines, fmt.Sprintf("The agent: %s (%s, %s)", wording.Quote(a.Name, maxPromptExcerpt), a.ID, cmp.Or(a.Owner, "of everyone")))
 	}

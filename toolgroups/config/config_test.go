@@ -302,9 +302,14 @@ func TestACardSaysWhatACallNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fond, err := d.settings.Agents.Add(t.Context(), settings.Agent{Name: "Baker", Prompt: "You bake.", PreferredModel: settings.Ref{Provider: provider.ID, Model: "old"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"delete_agent", `{"agent_id":"` + agent.ID + `"}`, "The agent: “Cook” (" + agent.ID + ", telegram:7)"},
 		{"update_agent", `{"agent_id":"` + agent.ID + `","preferred_provider_id":"` + provider.ID + `"}`, "The agent: “Cook” (" + agent.ID + ", telegram:7)\nThe provider: “Spare” (https://spare.test/v1)"},
+		{"update_agent", `{"agent_id":"` + fond.ID + `","preferred_model_id":"m"}`, "The agent: “Baker” (" + fond.ID + ", of everyone)\nThe provider: “Spare” (https://spare.test/v1)"},
 		{"set_default_model", `{"provider_id":"` + provider.ID + `","model_id":"m"}`, "The provider: “Spare” (https://spare.test/v1)"},
 		{"set_config", `{"key":"log_level","value":"info"}`, ""},
 		{"set_config", `{"key":"default_model","value":"` + provider.ID + `/m"}`, "The provider: “Spare” (https://spare.test/v1)"},

@@ -143,6 +143,8 @@ Event: “Lunch with Bob”, starts 2026-11-03T12:00:00Z, organizer: you, guests
 		{"calendar_delete_event", `{"calendar_id":"primary","event_id":"event-standup"}`, `Calendar: “ada@example.com”, the main one of the account
 Event: “Stand-up”, starts 2026-11-03T09:00:00Z, with all its repetitions, organizer: you, guests: none`},
 		{"docs_append_text", `{"document_id":"doc-notes","resource":"form-survey","re\u017fource":"form-survey","text":"x"}`, `Document: “Notes” (document), owner: you, shared with others: no`},
+		{"calendar_create_event", `{"calendar_id":"calendar-team","summary":"x","start":"2026-11-03T12:00:00","end":"2026-11-03T13:00:00"}`, "Calendar: “Team”, the account's role: “writer”\nStart: in the calendar's time zone, “UTC”"},
+		{"calendar_create_event", `{"calendar_id":"calendar-team","summary":"x","start":"2026-11-03T12:00:00","end":"2026-11-03T13:00:00","timezone":"Europe/Rome"}`, "Calendar: “Team”, the account's role: “writer”"},
 		{"calendar_quick_add", `{"calendar_id":"calendar-team","text":"x"}`, `Calendar: “Team”, the account's role: “writer”`},
 		{"contacts_delete", `{"resource_name":"people/c1"}`, `Resource name: “Bob Builder” (“bob@example.com”)`},
 		{"contacts_delete", `{"resource_name":"people/../c1"}`, `Resource name: cannot be read: “'resource_name' must look like people/c123, not ’people/../c1’”`},
@@ -179,6 +181,37 @@ func TestNothingHidesWhatACallIsAbout(t *testing.T) {
 		if got := r.describe(t, "", tc.tool, string(valid)); !strings.Contains(got, tc.want) || strings.Contains(got, tc.wantNot) {
 			t.Errorf("%s: the card says %q", tc.tool, got)
 		}
+	}
+}
+
+// What a call switches on was set by an earlier one, whose card did not look like sending anything.
+func TestTheCardOfASettingShowsAllThatItWouldBe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail)
+	grantSharing(t, r)
+	for _, tc := range []struct{ tool, before, arguments, want string }{
+		{"gmail_settings_update_vacation", `{"enable_auto_reply":false,"subject":"New account","body_html":"Pay to DE00 1234 from now on","start_time":"1793620800000","restrict_to_contacts":true}`, `{"enable_auto_reply":true}`,
+			"Automatic answer: on, to everybody who writes, of the contacts only\nFrom: 2026-11-02T12:00:00Z\nUntil: it is switched off\nSubject: “New account”\nText (HTML):\nPay to DE00 1234 from now on"},
+		{"gmail_settings_update_vacation", "", `{"enable_auto_reply":false}`, "Automatic answer: off"},
+		{"gmail_settings_update_imap", `{"enabled":false,"expunge_behavior":"deleteForever"}`, `{"enabled":true,"auto_expunge":true,"max_folder_size":0}`,
+			"IMAP: on: true, expunges at once: true, what becomes of the last copy: “deleteForever”, messages in a folder: 0 (0: any number)"},
+		{"gmail_settings_set_auto_forward", `{"enabled":false,"email_address":"backup@example.com","disposition":"trash"}`, `{"enabled":true}`,
+			"Automatic forwarding: on, of all mails to “backup@example.com”, which are then treated so: “trash”"},
+		{"gmail_settings_set_auto_forward", "", `{"enabled":false}`, "Automatic forwarding: off"},
+	} {
+		if tc.before != "" {
+			if _, code := r.event(t, tc.tool, tc.before); code != "" {
+				t.Fatal(tc.tool, code)
+			}
+		}
+		if got := r.describe(t, "", tc.tool, tc.arguments); got != tc.want {
+			t.Errorf("%s: the card says %q", tc.tool, got)
+		}
+	}
+	call := toolgroups.Call{Name: "gmail_settings_update_vacation", Arguments: json.RawMessage(`{"enable_auto_reply":true}`), Scope: toolgroups.Scope{User: ada}}
+	if got, err := r.tools[call.Name].Describe(t.Context(), call); err == nil || strings.Contains(got, "DE00") {
+		t.Errorf("where others read along, the card says %q, %v", got, err)
 	}
 }
 

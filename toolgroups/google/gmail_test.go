@@ -175,6 +175,21 @@ func TestSendInAnyScript(t *testing.T) {
 	}
 }
 
+// A subject that is an encoded word already is read as the card shows it, not decoded.
+func TestASubjectIsReadAsItIsShown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail)
+	subject := strings.Repeat("=?utf-8?b?UElOIDQ3MTE=?= ", 10)
+	data, _ := json.Marshal(map[string]string{"to": "a@example.com", "subject": subject, "body": "x"})
+	if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", data); fault != nil {
+		t.Fatal(fault)
+	}
+	if p, _ := r.sent(t); p.header["Subject"] != strings.TrimSpace(subject) {
+		t.Errorf("subject %q", p.header["Subject"])
+	}
+}
+
 // A long subject of letters beyond ASCII is more lines than one.
 func TestLongSubjectsAreFolded(t *testing.T) {
 	r := newRig(t, Config{})

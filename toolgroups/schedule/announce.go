@@ -26,7 +26,7 @@ const (
 	// prompt, in characters.
 	maxShownName   = maxName
 	maxFormerName  = 25
-	maxShownPrompt = 240
+	maxShownPrompt = 160
 )
 
 // cancelTime is how long the line about a new task can cancel it.

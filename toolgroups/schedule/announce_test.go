@@ -451,7 +451,7 @@ func TestALineShowsAllOfAPromptOrACardDoes(t *testing.T) {
 		id := o.make(morning)
 		among := ann
 		among.HoldsOthers = true
-		for _, length := range []int{30, 240, 241, 7000} {
+		for _, length := range []int{30, 160, 161, 7000} {
 			prompt := "What is new today? " + strings.Repeat("x", length-19)
 			for tool, arguments := range map[string]string{
 				"schedule_task":         `{"name":"News","prompt":"` + prompt + `","schedule_type":"daily","hour":8,"minute":0}`,
@@ -645,7 +645,7 @@ func TestALineSaysThatARunIsDropped(t *testing.T) {
 // card all of a long one.
 func TestATaskOfOthersIsShownWholeBeforeItIsSwitchedOn(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
-		for n, length := range []int{30, 240, 241, 7000} {
+		for n, length := range []int{30, 160, 161, 7000} {
 			prompt := "What is new today? " + strings.Repeat("x", length-19)
 			id := fmt.Sprint("imported", n)
 			task := schedule.Task{ID: id, Owner: ann.Owner, Chat: ann.Chat, User: ann.User, Direct: true, Name: "News", Prompt: prompt, Plan: schedule.Plan{Kind: schedule.Daily, Hour: 8}}

@@ -2,8 +2,10 @@ package mail
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/api/gmail/v1"
 
@@ -19,9 +21,9 @@ func Settings() service.Group {
 		Manifests: manifests,
 		Operations: service.Operations{
 			"gmailSettingsGetVacation":             service.NewOperation(gmail.NewService, gmailSettingsGetVacation),
-			"gmailSettingsUpdateVacation":          service.NewOperation(gmail.NewService, gmailSettingsUpdateVacation),
+			"gmailSettingsUpdateVacation":          service.NewOperation(gmail.NewService, gmailSettingsUpdateVacation).Described(service.NewOperation(gmail.NewService, describeVacation)),
 			"gmailSettingsGetImap":                 service.NewOperation(gmail.NewService, gmailSettingsGetImap),
-			"gmailSettingsUpdateImap":              service.NewOperation(gmail.NewService, gmailSettingsUpdateImap),
+			"gmailSettingsUpdateImap":              service.NewOperation(gmail.NewService, gmailSettingsUpdateImap).Described(service.NewOperation(gmail.NewService, describeImap)),
 			"gmailSettingsListFilters":             service.NewOperation(gmail.NewService, gmailSettingsListFilters),
 			"gmailSettingsCreateFilter":            service.NewOperation(gmail.NewService, gmailSettingsCreateFilter),
 			"gmailSettingsDeleteFilter":            service.NewOperation(gmail.NewService, gmailSettingsDeleteFilter),
@@ -30,7 +32,7 @@ func Settings() service.Group {
 			"gmailSettingsListSendAs":              service.NewOperation(gmail.NewService, gmailSettingsListSendAs),
 			"gmailSettingsGetLanguage":             service.NewOperation(gmail.NewService, gmailSettingsGetLanguage),
 			"gmailSettingsAddForwarding":           service.NewOperation(gmail.NewService, gmailSettingsAddForwarding).WithScopes(gmail.GmailSettingsSharingScope),
-			"gmailSettingsSetAutoForward":          service.NewOperation(gmail.NewService, gmailSettingsSetAutoForward).WithScopes(gmail.GmailSettingsSharingScope),
+			"gmailSettingsSetAutoForward":          service.NewOperation(gmail.NewService, gmailSettingsSetAutoForward).WithScopes(gmail.GmailSettingsSharingScope).Described(service.NewOperation(gmail.NewService, describeAutoForward)),
 			"gmailSettingsListDelegates":           service.NewOperation(gmail.NewService, gmailSettingsListDelegates).WithScopes(gmail.GmailSettingsSharingScope),
 		},
 		Resources: service.Resources{
@@ -86,8 +88,48 @@ type vacationArgs struct {
 	RestrictToContacts *bool   `json:"restrict_to_contacts"`
 }
 
-// gmailSettingsUpdateVacation reads the settings first: a write deletes the fields that it leaves out.
 func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
+	v, err := in.applied(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	v.ForceSendFields = []string{"EnableAutoReply", "RestrictToDomain", "RestrictToContacts"}
+	return vacationResult(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
+}
+
+// describeVacation shows the whole answer that would go to everybody who writes: an earlier call may have set it while it
+// was off.
+func describeVacation(ctx context.Context, api *gmail.Service, _ *service.Conn, in vacationArgs) (any, error) {
+	if !in.Enable {
+		return "Automatic answer: off", nil
+	}
+	v, err := in.applied(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	to := "everybody who writes"
+	if v.RestrictToContacts {
+		to += ", of the contacts only"
+	}
+	if v.RestrictToDomain {
+		to += ", of the own domain only"
+	}
+	at := func(millis int64, none string) string {
+		if millis == 0 {
+			return none
+		}
+		return time.UnixMilli(millis).UTC().Format(time.RFC3339)
+	}
+	kind, body := "HTML", v.ResponseBodyHtml
+	if body == "" {
+		kind, body = "plain", v.ResponseBodyPlainText
+	}
+	return fmt.Sprintf("Automatic answer: on, to %s\nFrom: %s\nUntil: %s\nSubject: %s\nText (%s):\n%s",
+		to, at(v.StartTime, "now"), at(v.EndTime, "it is switched off"), service.QuotedWhole(v.ResponseSubject), kind, body), nil
+}
+
+// applied returns the settings as they are with these changes: a write deletes the fields that it leaves out.
+func (in vacationArgs) applied(ctx context.Context, api *gmail.Service) (*gmail.VacationSettings, error) {
 	v, err := api.Users.Settings.GetVacation(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -106,8 +148,7 @@ func gmailSettingsUpdateVacation(ctx context.Context, api *gmail.Service, _ *ser
 	toolgroups.Assign(&v.ResponseBodyHtml, in.BodyHTML)
 	toolgroups.Assign(&v.RestrictToDomain, in.RestrictToDomain)
 	toolgroups.Assign(&v.RestrictToContacts, in.RestrictToContacts)
-	v.ForceSendFields = []string{"EnableAutoReply", "RestrictToDomain", "RestrictToContacts"}
-	return vacationResult(api.Users.Settings.UpdateVacation(me, v).Context(ctx).Do())
+	return v, nil
 }
 
 // parseMillis parses milliseconds since 1970. It returns 0 for an empty text and old for nil.
@@ -137,6 +178,25 @@ type imapArgs struct {
 }
 
 func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service.Conn, in imapArgs) (any, error) {
+	s, err := in.applied(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	s.ForceSendFields = []string{"Enabled", "AutoExpunge", "MaxFolderSize"}
+	return imapResult(api.Users.Settings.UpdateImap(me, s).Context(ctx).Do())
+}
+
+// describeImap says what the settings would be, which decide together what becomes of deleted mails.
+func describeImap(ctx context.Context, api *gmail.Service, _ *service.Conn, in imapArgs) (any, error) {
+	s, err := in.applied(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Sprintf("IMAP: on: %t, expunges at once: %t, what becomes of the last copy: %s, messages in a folder: %d (0: any number)",
+		s.Enabled, s.AutoExpunge, service.Quoted(s.ExpungeBehavior), s.MaxFolderSize), nil
+}
+
+func (in imapArgs) applied(ctx context.Context, api *gmail.Service) (*gmail.ImapSettings, error) {
 	s, err := api.Users.Settings.GetImap(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -145,8 +205,7 @@ func gmailSettingsUpdateImap(ctx context.Context, api *gmail.Service, _ *service
 	toolgroups.Assign(&s.AutoExpunge, in.AutoExpunge)
 	toolgroups.Assign(&s.ExpungeBehavior, in.ExpungeBehavior)
 	toolgroups.Assign(&s.MaxFolderSize, in.MaxFolderSize)
-	s.ForceSendFields = []string{"Enabled", "AutoExpunge", "MaxFolderSize"}
-	return imapResult(api.Users.Settings.UpdateImap(me, s).Context(ctx).Do())
+	return s, nil
 }
 
 func gmailSettingsListFilters(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {
@@ -215,6 +274,24 @@ type autoForwardArgs struct {
 }
 
 func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *service.Conn, in autoForwardArgs) (any, error) {
+	f, err := in.applied(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	f.ForceSendFields = []string{"Enabled"}
+	return forwardingResult(api.Users.Settings.UpdateAutoForwarding(me, f).Context(ctx).Do())
+}
+
+// describeAutoForward says to whom all mails would go: an earlier call may have set it while forwarding was off.
+func describeAutoForward(ctx context.Context, api *gmail.Service, _ *service.Conn, in autoForwardArgs) (any, error) {
+	f, err := in.applied(ctx, api)
+	if err != nil || !f.Enabled {
+		return "Automatic forwarding: off", err
+	}
+	return fmt.Sprintf("Automatic forwarding: on, of all mails to %s, which are then treated so: %s", service.QuotedWhole(f.EmailAddress), service.Quoted(f.Disposition)), nil
+}
+
+func (in autoForwardArgs) applied(ctx context.Context, api *gmail.Service) (*gmail.AutoForwarding, error) {
 	f, err := api.Users.Settings.GetAutoForwarding(me).Context(ctx).Do()
 	if err != nil {
 		return nil, err
@@ -228,8 +305,7 @@ func gmailSettingsSetAutoForward(ctx context.Context, api *gmail.Service, _ *ser
 	if f.Enabled && f.Disposition == "" {
 		f.Disposition = "leaveInInbox"
 	}
-	f.ForceSendFields = []string{"Enabled"}
-	return forwardingResult(api.Users.Settings.UpdateAutoForwarding(me, f).Context(ctx).Do())
+	return f, nil
 }
 
 func gmailSettingsListDelegates(ctx context.Context, api *gmail.Service, _ *service.Conn, _ struct{}) (any, error) {

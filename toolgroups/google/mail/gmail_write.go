@@ -45,8 +45,7 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	if in.HTML {
 		kind = "text/html"
 	}
-	// The encoder puts all encoded words on one line.
-	fields = append(fields, field{"Subject", strings.ReplaceAll(mime.BEncoding.Encode("utf-8", subject), "?= =?", "?=\r\n =?")})
+	fields = append(fields, field{"Subject", encodeSubject(subject)})
 	fields = append(fields, more...)
 	fields = append(fields, field{"MIME-Version", "1.0"}, field{"Content-Type", kind + "; charset=utf-8"}, field{"Content-Transfer-Encoding", "quoted-printable"})
 	var b bytes.Buffer
@@ -63,6 +62,20 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 		return nil, fmt.Errorf("write the message: %w", err)
 	}
 	return &gmail.Message{Raw: base64.URLEncoding.EncodeToString(b.Bytes())}, nil
+}
+
+// encodeSubject writes a subject as encoded words if it needs them, also if it looks like one: it is read as it was shown.
+func encodeSubject(subject string) string {
+	encoded := mime.BEncoding.Encode("utf-8", subject)
+	if encoded != subject || !strings.Contains(subject, "=?") {
+		return strings.ReplaceAll(encoded, "?= =?", "?=\r\n =?") // the encoder puts all of them on one line
+	}
+	const perWord = 45 // an encoded word has at most 75 characters
+	var words []string
+	for part := range slices.Chunk([]byte(subject), perWord) {
+		words = append(words, "=?utf-8?b?"+base64.StdEncoding.EncodeToString(part)+"?=")
+	}
+	return strings.Join(words, "\r\n ")
 }
 
 // formatAddresses formats a list of addresses with encoded names, one per line.

@@ -36,6 +36,7 @@ func Calendar() service.Group {
 		Resources: service.Resources{
 			"calendar_id": describesCalendar(), "calendar_ids": describesCalendar(),
 			"event_id": service.NewOperation(calendar.NewService, describeEvent),
+			"start":    service.NewOperation(calendar.NewService, describeStart),
 		},
 	}
 }

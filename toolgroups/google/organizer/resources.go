@@ -44,6 +44,19 @@ func describeForeignCalendar(ctx context.Context, api *calendar.Service, _ *serv
 	return service.Quoted(c.Summary) + ", not among the account's calendars", nil
 }
 
+// describeStart says in which zone a time without one is: the calendar has it, and it may change before the call runs.
+func describeStart(ctx context.Context, api *calendar.Service, _ *service.Conn, in calendarArgs) (any, error) {
+	start, err := parseTime("start", in.Start)
+	if err != nil || !start.local || in.AllDay || in.Zone != "" {
+		return "", nil // the call fails, or its arguments say all
+	}
+	zone, err := eventZone(ctx, api, in.CalendarID, "", start)
+	if err != nil {
+		return nil, err
+	}
+	return "in the calendar's time zone, " + service.Quoted(zone), nil
+}
+
 type eventArgs struct {
 	service.Resource
 	CalendarID string `json:"calendar_id"`

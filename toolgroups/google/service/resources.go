@@ -15,8 +15,7 @@ import (
 )
 
 // Resources are operations by the names of arguments that hold an id, or a list of ids. Each says on one line
-// what the resource with an id is. It gets the id as [Resource], and the call's other arguments that are named
-// here. What Google answers is the word of others, so the line has it as [Quoted].
+// what the resource with an id is, or nothing. It gets the id as [Resource], and the call's other arguments. What Google answers is the word of others, so the line has it as [Quoted].
 type Resources map[string]Operation
 
 // Resource is the argument of an operation of [Resources].
@@ -82,10 +81,9 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 		references = append(references, given...)
 	}
 	lines, err := MapConcurrent(ctx, references, func(ctx context.Context, one reference) (string, error) {
-		of := map[string]any{"resource": one.id}
-		for name := range r { // and nothing that the model may have called resource
-			of[name] = in[name]
-		}
+		of := maps.Clone(in)
+		maps.DeleteFunc(of, func(name string, _ any) bool { return strings.EqualFold(name, "resource") }) // which the model may have given
+		of["resource"] = one.id
 		data, err := json.Marshal(of)
 		if err != nil {
 			return "", fmt.Errorf("encode the arguments: %w", err)
@@ -103,8 +101,12 @@ func (r Resources) describe(ctx context.Context, c *Conn, arguments json.RawMess
 				text = "cannot be read with the permissions that were granted" // the error names those of the tool
 			}
 		}
+		if text == "" {
+			return "", nil
+		}
 		return fmt.Sprintf("%s: %s", label(one.argument), text), nil
 	})
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 	return strings.Join(append(lines, more...), "\n"), err
 }
 
