@@ -200,10 +200,10 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 }
 
 // meantCommand returns the command that a message stands for at this moment, although it does not look like one; empty
-// if there is none.
+// if there is none. What others wrote is no command of the sender.
 func (in *intake) meantCommand(ctx context.Context, m chats.Message) (string, error) {
 	switch {
-	case m.Kind != chats.KindText:
+	case m.Kind != chats.KindText, m.Foreign:
 		return "", nil
 	case isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()):
 		return "/" + stopName, nil

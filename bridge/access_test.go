@@ -17,6 +17,7 @@ import (
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -434,6 +435,38 @@ func TestRolesAreThoseOfTheMoment(t *testing.T) {
 	u.accept(from("2", "1", "configure"))
 	if before, after := <-verdicts, <-verdicts; before != agent.Allow || after != agent.Deny {
 		t.Errorf("verdicts: %v before, %v after", before, after)
+	}
+}
+
+// An administrator who is one no more, but whom the settings let in, has an ordinary user's role in the calls of the turn
+// that runs: what belongs to others is not theirs to change.
+func TestACallHasTheRoleOfTheMoment(t *testing.T) {
+	roles := make(chan toolgroups.Role, 2)
+	var u *unclaimed
+	u = newUnclaimed(t, func(c *bridge.Config) {
+		c.Access.Allow = []string{"fake:2"}
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
+		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+			return func(yield func(agent.Message, error) bool) {
+				ask := func() {
+					d, err := turn.Gate(ctx, toolgroups.Call{Scope: turn.Scope}, toolgroups.Tool{Name: "forget_memory", Effect: toolgroups.Changes}, agent.Input{})
+					if err != nil || d.Verdict != agent.Allow {
+						t.Errorf("%+v, %v", d, err)
+					}
+					roles <- d.Role
+				}
+				ask()
+				u.say(from("1", "3", "/people remove fake:2"), 3)
+				ask()
+				yield(agent.Message{}, ctx.Err())
+			}
+		})
+	})
+	u.say(from("1", "1", "/claim "+u.code), 1)
+	u.say(from("1", "2", "/people admin fake:2"), 2)
+	u.accept(from("2", "1", "forget it"))
+	if before, after := <-roles, <-roles; before != toolgroups.RoleAdmin || after != toolgroups.RoleUser {
+		t.Errorf("roles: %v before, %v after", before, after)
 	}
 }
 

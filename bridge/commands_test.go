@@ -93,3 +93,19 @@ func TestATextThatStandsForACommandIsNotForTheModel(t *testing.T) {
 		}
 	})
 }
+
+// What others wrote stands for no command of the sender: the code could be one that somebody else was shown.
+func TestATextOfOthersStandsForNoCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &minded{slow: newSlow()}
+		r := newHarness(t, m.think, func(cfg *bridge.Config) {
+			cfg.Hooks.CommandFor = func(context.Context, chats.Message) (string, error) { return "/whoami", nil }
+		})
+		r.accept(byOthers(direct("1", "ABCD-2345")))
+		pass(t, 5)
+		r.stop()
+		if got := r.platform.texts(); !slices.Equal(got, []string{"re: ABCD-2345"}) {
+			t.Errorf("the chat shows %q", got)
+		}
+	})
+}

@@ -89,6 +89,9 @@ type Hooks struct {
 	// Forget deletes all data about a user (platform:id) and their direct chat from the rest of the
 	// program, after /forget. It may be called again after an error or a crash.
 	Forget func(ctx context.Context, user string, direct chats.Chat) error
+	// OnRemoved is called with a user (platform:id) whom an administrator has removed. It may be called again after an
+	// error or a crash.
+	OnRemoved func(ctx context.Context, user string) error
 	// OnErased is called after an erasure that a user requested, and before a pruning erases messages
 	// because of their age.
 	OnErased func(ctx context.Context) error

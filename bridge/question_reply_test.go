@@ -36,3 +36,21 @@ func TestAReplyToAnotherMessageDoesNotLeaveWhileAQuestionWaitsToBeShown(t *testi
 		}
 	}
 }
+
+// An answer that holds words of others is shown, and leaves with a press.
+func TestAnAnswerWithWordsOfOthersIsShownBeforeItLeaves(t *testing.T) {
+	t.Parallel()
+	c := &curious{asks: form(toolgroups.Field{Name: "who", Title: "Who", Type: toolgroups.FieldText, Required: true})}
+	r := c.rig(t)
+	r.accept(direct("1", "run x"))
+	card := r.platform.wait(t, 1)[0]
+	r.accept(byOthers(reply(direct("2", "ask Mallory"), card)))
+	card = r.platform.until(t, "a look at the answer", func(all []sent) bool { return strings.Contains(all[0].text, "Nothing has left yet.") })[0]
+	if !strings.Contains(card.text, "- Who: ask Mallory") {
+		t.Errorf("card %q", card.text)
+	}
+	r.accept(pressOn(card, "send", "1", card.button(t, "Send")))
+	if got := r.platform.wait(t, 2)[1].text; got != `accept {"who":"ask Mallory"}` {
+		t.Errorf("answer %q", got)
+	}
+}

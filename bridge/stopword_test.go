@@ -39,6 +39,7 @@ func TestAStopThatIsNotForTheRunningAnswerReachesTheModel(t *testing.T) {
 		"nothing runs":      {word: direct("2", "stop")},
 		"in a longer text":  {running: direct("1", "slow"), word: direct("2", "stop by the bakery")},
 		"with a sticker":    {running: direct("1", "slow"), word: withSticker(direct("2", "stop"))},
+		"written by others": {running: direct("1", "slow"), word: byOthers(direct("2", "stop"))},
 		"to somebody else":  {running: group("1", "1", "slow"), word: group("2", "2", "wait")},
 		"while others wait": {running: group("1", "1", "slow"), behind: []chats.Message{group("2", "2", "two")}, word: group("3", "1", "wait")},
 		"in another chat":   {running: in("5", "1", "slow"), word: direct("2", "cancel")},
@@ -79,5 +80,11 @@ func TestAStopThatIsNotForTheRunningAnswerReachesTheModel(t *testing.T) {
 
 func withSticker(m chats.Message) chats.Message {
 	m.Skipped = []string{"a sticker"}
+	return m
+}
+
+// byOthers returns a message whose sender did not write its text, such as one with nothing but an attachment on Slack.
+func byOthers(m chats.Message) chats.Message {
+	m.Foreign = true
 	return m
 }

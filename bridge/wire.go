@@ -73,7 +73,7 @@ func (b *Bridge) wireCards() {
 	})
 	b.people = access.New(access.Config{
 		Platforms: b.platforms, Log: b.log, Now: cfg.Now, Store: cfg.Store, Access: cfg.Access, Cards: b.cards,
-		Allowance: cfg.Limits.AllowanceText, Jobs: b.inserter,
+		Allowance: cfg.Limits.AllowanceText, Jobs: b.inserter, OnRemoved: cfg.Hooks.OnRemoved,
 	})
 	b.lasting = interact.LastingList{Store: b.store, Cards: b.cards, Roles: b.people, Now: cfg.Now}
 	b.observer = privacy.NewObserver(privacy.ObserverConfig{Store: cfg.Store, Log: b.log, Now: cfg.Now})

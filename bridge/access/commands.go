@@ -160,6 +160,11 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 		if err := interact.ForgetLasting(ctx, d.cfg.Store, user); err != nil {
 			return one, "", err
 		}
+		if d.cfg.OnRemoved != nil {
+			if err := d.cfg.OnRemoved(ctx, user); err != nil {
+				return one, "", err
+			}
+		}
 		d.cfg.Log.Info("person removed", "user", user, "by", author.By)
 	}
 	if inSettings {

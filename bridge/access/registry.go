@@ -35,6 +35,9 @@ type Config struct {
 	// is no limit.
 	Allowance string
 	Jobs      Jobs
+	// OnRemoved, if not nil, is called with a user, platform:id, who was removed. It may be called again after an error or a
+	// crash.
+	OnRemoved func(ctx context.Context, user string) error
 }
 
 // Cards posts cards.

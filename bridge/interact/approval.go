@@ -109,8 +109,8 @@ type Gate struct{ cfg GateConfig }
 // NewGate returns a gate.
 func NewGate(cfg GateConfig) *Gate { return &Gate{cfg} }
 
-// Decide returns whether a call of a turn may run. It first checks the user's current role, whatever it
-// was when the turn began, and then whether the call needs approval. It records in the audit log the
+// Decide returns whether a call of a turn may run. It first checks the user's current role, to which it lowers that of
+// the call if the turn began with a higher one, and then whether the call needs approval. It records in the audit log the
 // allowed calls of administrators' tools that do not only read.
 //
 // In a turn that no message of a user has begun, the call has at most an ordinary user's role; if the tool
@@ -122,17 +122,17 @@ func (g *Gate) Decide(ctx context.Context, j *queue.Run, at turn.Position, call 
 		return deny("the user may not use this tool any more")
 	case call.Outsider && (tool.Private || tool.Personal):
 		return deny("somebody outside began this run, and %s reaches what the owner of the webhook keeps", tool.Name)
-	case g.cfg.Policy == nil:
-		return agent.Decision{}, nil
+	}
+	call.Role = min(call.Role, role)
+	if g.cfg.Policy == nil {
+		return agent.Decision{Role: call.Role}, nil
 	}
 	in, work := g.input(call, shown), turn.WorkOf(j)
 	work.NoteOthers(in) // also for a reply of an earlier run of the program
 	call.HoldsOthers, call.ReadOthers = work.HeldOthers, work.ReadOthers
 	decision, err := g.applyPolicy(ctx, j, at, call, tool, in)
 	decision.ReadOthers, decision.HoldsOthers, decision.Limit = call.ReadOthers, call.HoldsOthers, g.limit(j, in, call.ID)
-	if call.Role < tool.Role {
-		decision.Role = tool.Role
-	}
+	decision.Role = max(call.Role, tool.Role)
 	if err == nil && decision.Verdict == agent.Allow && tool.Role >= toolgroups.RoleAdmin && tool.Effect != toolgroups.ReadOnly {
 		author := j.Author(g.cfg.Store)
 		author.Event += "/" + at.ReplyPosition() + "/" + call.ID

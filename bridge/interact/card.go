@@ -93,6 +93,8 @@ type Press struct {
 	Text   string
 	// IsReply is set if that message is a reply to the card itself, and not one that may be about something else.
 	IsReply bool
+	// Foreign is set if that message holds anything that its sender did not write.
+	Foreign bool
 	// Expired is set if no user pressed in time, or if the card could not be shown. Choice is empty
 	// then, and the card is closed whatever the handler returns.
 	Expired bool

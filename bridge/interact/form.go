@@ -135,8 +135,8 @@ func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error
 		return Result{Toast: complaint}, nil
 	}
 	// In a thread any message is taken for the answer, and so is a reply to any message of the bot until the
-	// question is shown. The user has to look at such an answer before it leaves.
-	maybeOther := press.Choice == "" && !press.IsReply
+	// question is shown. The user has to look at such an answer before it leaves, and at one that others wrote.
+	maybeOther := press.Choice == "" && (!press.IsReply || press.Foreign)
 	if f.FieldIndex == len(f.Question.Fields) && f.FieldIndex == 1 && !maybeOther {
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
 		return f.result("", "✅ **Answered.**")

@@ -196,7 +196,7 @@ func (d *Cards) handleReply(ctx context.Context, j *queue.Run) (string, error) {
 		return replyLate, d.closeUndecided(ctx, kept, expired)
 	}
 	isReply := slices.ContainsFunc(j.Message.Quoted, func(q chats.Quoted) bool { return q.Kind == chats.RefReply && slices.Contains(kept.IDs, q.ID) })
-	return d.handleChoice(ctx, j, kept, Press{Text: j.Message.Text, IsReply: isReply})
+	return d.handleChoice(ctx, j, kept, Press{Text: j.Message.Text, IsReply: isReply, Foreign: j.Message.Foreign})
 }
 
 // handleChoice calls the handler of a card with a press whose choice the caller has determined.

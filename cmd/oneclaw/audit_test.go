@@ -159,6 +159,27 @@ func TestAdministratorsComeInThroughAnyReplica(t *testing.T) {
 	out(t, third, &fourth)
 }
 
+// The sessions of an administrator end with the role, also if nothing is asked of the pages before they are appointed again.
+func TestASessionDoesNotComeBackWithTheRole(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.Offline{})
+	delete(w.env, "ONECLAW_ALLOW")
+	w.env["ONECLAW_LISTEN"] = freeAddress(t)
+	ann, bob := w.person("Ann"), w.person("Bob")
+	bot := w.run()
+	_, code := offered(t, bot)
+	wantIn(t, w.ask(bot, ann, "/start "+code, nil), "I am yours")
+	wantIn(t, w.ask(bot, ann, fmt.Sprintf("/people admin telegram:%d", bob), nil), "is an administrator now")
+	before := w.visit(bot, bob, "")
+	unused := adminLinks.FindStringSubmatch(w.ask(bot, bob, "/admin", nil))[2]
+	wantIn(t, w.ask(bot, ann, fmt.Sprintf("/people remove telegram:%d", bob), nil), "may no longer talk")
+	wantIn(t, w.ask(bot, ann, fmt.Sprintf("/people admin telegram:%d", bob), nil), "is an administrator now")
+	out(t, before)
+	if answer := before.ask(t.Context(), before.request(http.MethodPost, "/admin/enter", url.Values{"token": {unused}})); len(answer.cookies) > 0 {
+		t.Errorf("a link from before lets them in: %+v", answer)
+	}
+}
+
 // out looks whether visitors are signed out.
 func out(t *testing.T, all ...*visitor) {
 	t.Helper()

@@ -21,6 +21,11 @@ func (b *Bot) openSignIn(cfg config.Config, store storage.Store, log *slog.Logge
 	return err
 }
 
+// endSessions ends the sessions of a removed user, so that none comes back if they are appointed again.
+func (b *Bot) endSessions(ctx context.Context, user string) error {
+	return b.signIn.SignOut(ctx, user, "sign-out (no administrator any more)")
+}
+
 // maxStartWait bounds how long a page waits until the bot knows its administrators.
 const maxStartWait = 10 * time.Second
 

@@ -219,7 +219,7 @@ func New(ctx context.Context, cfg config.Config, store *database.Store, log *slo
 		ApprovalPolicy: config.NewPolicies(cfg.Approvals, b.tools.Registry, b.currentChat, log).PolicyFor, ApprovalHosts: cfg.ApprovalHosts,
 		Hooks: bridge.Hooks{
 			CommandFor: b.tools.connections.CommandFor,
-			TaskStands: taskStands(b.tools.schedule, b.hooks), OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
+			TaskStands: taskStands(b.tools.schedule, b.hooks), OnTaskDone: callBoth(taskReporter(b.tools.schedule), b.hooks.RecordOutcome), Forget: private.Forget, OnRemoved: b.endSessions, OnErased: store.RecordErasure, RefusalCard: spent.RefusalCard, Report: spent.SendToAdmins, Savings: budget.SavingsOf(b.ledger),
 			OnChatMoved: private.Move, Prune: private.Prune, Measure: b.metrics.Measure, Tracer: b.traces.QueueTracer(), Files: b.files.bridgeFiles(),
 		},
 		Limits: bridge.Limits{

@@ -5,15 +5,18 @@ import (
 	"time"
 )
 
-// Hook is a webhook without its secrets.
+// Hook is a webhook without its secrets, as a copy of a person's data has it.
 type Hook struct {
-	name              string
-	owner, chat, user string
-	created           time.Time
-	// deliveries counts completed deliveries. lastDelivery is the time of the last, outcome its outcome.
-	deliveries   int
-	lastDelivery time.Time
-	outcome      string
+	Name    string    `json:"name"`
+	Task    string    `json:"task"`
+	Owner   string    `json:"owner"`
+	Chat    string    `json:"chat"`
+	User    string    `json:"user"`
+	Created time.Time `json:"created"`
+	// Deliveries counts completed deliveries. LastDelivery is the time of the last, Outcome its outcome.
+	Deliveries   int       `json:"deliveries,omitempty"`
+	LastDelivery time.Time `json:"last_delivery,omitzero"`
+	Outcome      string    `json:"outcome,omitempty"`
 }
 
 // ByUser returns the hooks that a user, as platform:id, has made or owns.
@@ -31,7 +34,7 @@ func madeBy(user string) func(hook) bool {
 
 func (one hook) public() Hook {
 	return Hook{
-		name: one.Name, owner: one.Owner, chat: one.Chat, user: one.User, created: one.Created,
-		deliveries: one.Deliveries, lastDelivery: one.LastDelivery, outcome: one.Outcome,
+		Name: one.Name, Task: one.Task, Owner: one.Owner, Chat: one.Chat, User: one.User, Created: one.Created,
+		Deliveries: one.Deliveries, LastDelivery: one.LastDelivery, Outcome: one.Outcome,
 	}
 }

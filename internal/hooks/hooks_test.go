@@ -3,6 +3,7 @@ package hooks_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -552,6 +553,28 @@ func FuzzDelivery(f *testing.F) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// A copy of a person's data has what their webhooks are, and no secret.
+func TestTheCopyOfAWebhookSaysWhatItIs(t *testing.T) {
+	d := newDoor(t)
+	d.hook(ann, "builds")
+	all, err := d.ByUser(t.Context(), ann.User)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"name":"builds"`, `"task":"`, `"chat":"` + ann.Chat, `"created":"2026`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%s is not in %s", want, data)
+		}
+	}
+	if strings.Contains(string(data), "secret") {
+		t.Errorf("the copy has a secret: %s", data)
+	}
 }
 
 func TestForgetTakesTheHooksThatSomebodyMade(t *testing.T) {
