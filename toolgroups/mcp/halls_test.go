@@ -122,7 +122,7 @@ func checkHall(t *testing.T, h hall, s, locked mcp.Server, why string) {
 	if find(t, c, "x_size").Effect != toolgroups.ReadOnly {
 		t.Error("a tool that only reads is not known as one")
 	}
-	if text := call(t, c, "x_plan", nil); !strings.Contains(text, "hall://plan") {
+	if text := call(t, c, "x_plan", nil); !strings.Contains(text, "[resource Plan: hall://plan]") {
 		t.Errorf("a link to a resource: %s", text)
 	}
 	if text := call(t, c, "x_read_resource", map[string]any{"uri": "hall://plan"}); !strings.Contains(text, "north: stage\nsouth: bar") {
@@ -271,6 +271,10 @@ func TestServerThatBridgesToAnAPI(t *testing.T) {
 			"API_BASE_URL": redact.Secret(api.URL), "OPENAPI_SPEC_PATH": redact.Secret(description), "API_HEADERS": redact.Secret("X-Key:" + key),
 			"RESOURCES_INLINE": `[{"uri":"hall://plan","name":"Plan","mimeType":"text/plain","text":"north: stage\nsouth: bar"}]`,
 		}})
+	}
+	bare := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": {Command: node, Args: []string{script}}}})
+	if said := bare.Probe(t.Context())[0].Problem; !strings.Contains(said, "OpenAPI spec is required") || strings.Contains(said, "loadConfig") {
+		t.Errorf("without a description: %q", said)
 	}
 	c := bridge(hallKey)
 	registry(t, c)

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -275,9 +276,14 @@ func (c headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // refusal returns an error with what a response says beside it, unless that is a page.
 func refusal(resp *http.Response, text string) *reportedError {
 	refused := &reportedError{error: errors.New(text)}
-	if !isMediaType(resp, "text/html") {
-		refused.output = string(peek(resp))
+	if isMediaType(resp, "text/html") {
+		return refused
 	}
+	body := peek(resp)
+	said := objectFields(body)
+	// As JSON-RPC, OAuth and most services have it.
+	refused.output = cmp.Or(stringOf(objectFields(said["error"])["message"]), stringOf(said["error_description"]),
+		stringOf(said["message"]), stringOf(said["error"]), string(body))
 	return refused
 }
 

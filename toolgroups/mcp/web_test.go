@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -70,6 +71,37 @@ func TestHTTPCancellationReachesTheServer(t *testing.T) {
 	}
 	<-f.cancelled
 	must(t, c.Close())
+}
+
+// Who administers a server is told what it says when it refuses access, without the secrets in that.
+func TestRefusalsOfAccessAreSaid(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"Bring your key.": ": Bring your key.",
+		"":                "",
+		`{"jsonrpc":"2.0","error":{"code":-32001,"message":"Bring your key."},"id":null}`: ": Bring your key.",
+		`{"error":"invalid_token","error_description":"Your key has expired."}`:           ": Your key has expired.",
+		`{"message":"The key of-the-hall-1234 is old."}`:                                  ": The key •••• is old.",
+		"<html><body>401</body></html>":                                                   "",
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if strings.HasPrefix(body, "<") {
+				w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			}
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, body)
+		}))
+		s := mcp.Server{URL: web.URL, Headers: map[string]redact.Secret{"X-Key": "of-the-hall-1234"}}
+		c := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": s}})
+		if got := c.Probe(t.Context())[0].Problem; got != "it refuses access (403 Forbidden)"+want {
+			t.Errorf("%s: %q", body, got)
+		}
+		_, fault := run(t, t.Context(), c, "x_connect", nil, "")
+		if fault == nil || !strings.Contains(fault.Message, "it refuses access (403 Forbidden); next try") {
+			t.Errorf("%s: the model is told %v", body, fault)
+		}
+		web.Close()
+	}
 }
 
 func TestHeadersAreSentAndNotShown(t *testing.T) {
