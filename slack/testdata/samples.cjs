@@ -6,7 +6,7 @@ const { types } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
 const ts = require(path.join(types, "node_modules", "typescript"));
 
 const wanted = ["SlackEvent", "BlockAction", "InteractiveMessage", "DialogSubmitAction", "SlackShortcut", "SlackViewAction", "SlackOptions", "SlashCommand", "EnvelopedEvent"];
-const bolt = path.join(process.env.NODE_PATH, "@slack", "bolt", "dist", "types", "index.js");
+const bolt = path.join(path.dirname(require.resolve("@slack/bolt")), "types", "index.js");
 const source = `import type { SlackEvent } from "@slack/types";
 import type * as bolt from ${JSON.stringify(bolt)};
 ${wanted.map((name) => `export type ${name}Sample = ${name === "SlackEvent" ? name : "bolt." + name};`).join("\n")}`;
