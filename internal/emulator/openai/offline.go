@@ -224,6 +224,11 @@ func (t *turn) useTool(tool string, args map[string]any, answer func(string) str
 	if text, ok := t.toolResult(tool); ok {
 		return Reply{Text: answer(cmp.Or(strings.TrimSpace(text), "(the tool said nothing)"))}
 	}
+	return t.call(tool, args)
+}
+
+// call calls a tool, if it is there and calls have not led nowhere for long.
+func (t *turn) call(tool string, args map[string]any) Reply {
 	switch {
 	case !t.tools[tool]:
 		return Reply{Text: fmt.Sprintf("That needs the tool `%s`, which I do not have here.", tool)}
@@ -231,6 +236,16 @@ func (t *turn) useTool(tool string, args map[string]any, answer func(string) str
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}
 	}
 	return Reply{Calls: []ToolCall{{Name: tool, Arguments: encodeArguments(args)}}}
+}
+
+// resulting words the result of a tool: an answer to one that begins like a success, and else why not.
+func resulting(success, trouble, answer string) func(string) string {
+	return func(text string) string {
+		if strings.HasPrefix(text, success) {
+			return answer
+		}
+		return "I could not " + trouble + ": " + rewordForUser(text)
+	}
 }
 
 // ensureTool makes the tool of a group available. It returns a reply if a call or a message to the user
@@ -253,10 +268,8 @@ func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, which is not set up here.", groupName)}, true
 	case !t.tools[loadTool]:
 		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, and I cannot load it here.", groupName)}, true
-	case t.rounds >= maxRounds:
-		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
 	}
-	return Reply{Calls: []ToolCall{{Name: loadTool, Arguments: encodeArguments(map[string]any{"group_name": groupName})}}}, true
+	return t.call(loadTool, map[string]any{"group_name": groupName}), true
 }
 
 func firstLine(s string) string {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -43,12 +44,8 @@ func (t *turn) writeFileReply() Reply {
 func (t *turn) sendText() Reply {
 	last := t.written[len(t.written)-1]
 	file := strings.TrimSuffix(path.Base(last.file), path.Ext(last.file)) + ".docx"
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": last.text}, func(text string) string {
-		if !strings.HasPrefix(text, "Saved") {
-			return "I could not send it: " + firstLine(text)
-		}
-		return fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file)
-	})
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": last.text}, resulting("Saved", "send it",
+		fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file)))
 }
 
 // listFiles lists the files of the conversation.
@@ -92,12 +89,8 @@ func itemsOf(text string) []string {
 func (t *turn) addToList() Reply {
 	m := listAdd.FindStringSubmatch(t.said)
 	items := itemsOf(m[1])
-	return t.useTool("write_file", map[string]any{"path": listFile(m[2]), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, func(text string) string {
-		if !strings.HasPrefix(text, "Wrote") {
-			return "I could not write that down: " + rewordForUser(text)
-		}
-		return fmt.Sprintf("On your %s list now: %s.", m[2], strings.Join(items, ", "))
-	})
+	return t.useTool("write_file", map[string]any{"path": listFile(m[2]), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, resulting("Wrote", "write that down",
+		fmt.Sprintf("On your %s list now: %s.", m[2], strings.Join(items, ", "))))
 }
 
 // readList returns the items of a list; reply is set while it has to be read.
@@ -149,13 +142,6 @@ func (t *turn) dropFromList() Reply {
 	if len(kept) > 0 {
 		content = "- " + strings.Join(kept, "\n- ") + "\n"
 	}
-	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, func(text string) string {
-		if !strings.HasPrefix(text, "Wrote") {
-			return "I could not change the list: " + rewordForUser(text)
-		}
-		if len(kept) == 0 {
-			return fmt.Sprintf("Taken off. Nothing is left on your %s list.", name)
-		}
-		return fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, strings.Join(kept, ", "))
-	})
+	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, resulting("Wrote", "change the list",
+		fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, cmp.Or(strings.Join(kept, ", "), "nothing"))))
 }

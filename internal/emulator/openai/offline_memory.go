@@ -160,20 +160,16 @@ func (t *turn) remember() Reply {
 // note saves a fact, with the time zone if it says where the user lives.
 func (t *turn) note(fact string) Reply {
 	args := map[string]any{"content": fact}
-	zone := cityZone(fact, livesIn)
-	if zone != "" {
+	effect := " I still know it after /clear."
+	if zone := cityZone(fact, livesIn); zone != "" {
 		args["time_zone"] = zone
+		effect = fmt.Sprintf(" From now on I take your times as those of %s. Reminders that exist keep theirs.", zone)
 	}
 	return t.useTool("save_memory", args, func(text string) string {
-		switch {
-		case strings.HasPrefix(text, "Saved") && zone != "":
-			return fmt.Sprintf("Noted: %s From now on I take your times as those of %s. Reminders that exist keep theirs.", toSecondPerson(fact), zone)
-		case strings.HasPrefix(text, "Saved"):
-			return fmt.Sprintf("Noted: %s I still know it after /clear.", toSecondPerson(fact))
-		case strings.HasPrefix(text, "Memory already holds this"):
+		if strings.HasPrefix(text, "Memory already holds this") {
 			return "I know that already."
 		}
-		return "I could not note that: " + rewordForUser(text)
+		return resulting("Saved", "note that", "Noted: "+toSecondPerson(fact)+effect)(text)
 	})
 }
 
@@ -189,12 +185,7 @@ func (t *turn) forget() Reply {
 		return Reply{Text: "I remember nothing about that. /memory shows what I remember."}
 	}
 	if instead != "" {
-		return t.useGroupTool("memory", "update_memory", map[string]any{"memory": note, "content": instead}, func(text string) string {
-			if strings.HasPrefix(text, "Updated") {
-				return "Changed: " + toSecondPerson(instead)
-			}
-			return "I could not change that: " + rewordForUser(firstLine(text))
-		})
+		return t.useGroupTool("memory", "update_memory", map[string]any{"memory": note, "content": instead}, resulting("Updated", "change that", "Changed: "+toSecondPerson(instead)))
 	}
 	return t.useGroupTool("memory", "forget_memory", map[string]any{"memory": note}, func(text string) string {
 		if gone := forgotten.FindStringSubmatch(text); gone != nil {

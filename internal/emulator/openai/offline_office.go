@@ -80,12 +80,8 @@ func (t *turn) writeTableFile() Reply {
 	if asWorkbook.MatchString(t.said) {
 		file = "table.xlsx"
 	}
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, func(text string) string {
-		if !strings.HasPrefix(text, "Saved") {
-			return "I could not write it: " + firstLine(text)
-		}
-		return fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)
-	})
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, resulting("Saved", "write it",
+		fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)))
 }
 
 // rowsText asks for the rows of a table.

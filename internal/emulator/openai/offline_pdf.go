@@ -16,6 +16,9 @@ var (
 	propertiesPattern = regexp.MustCompile(`(?i)\b(title|author|who wrote (it|this|that)|properties|when was it (made|written|created))\b`)
 	aboutIt           = regexp.MustCompile(`(?i)\b(pdf|document|paper|summari[sz]e|summary|tl;?dr|sum it up|read it|what (is|'s) (it|this) about|what does it say|first sentences)\b`)
 	pageHeading       = regexp.MustCompile(`(?m)^--- Page (\d+) ---$`)
+	asPicture         = regexp.MustCompile(`(?i)\b(pictures?|images?|png|screenshot|photo|render)\b`)
+	showing           = regexp.MustCompile(`(?i)\b(show|see|display|look at)\b`)
+	saying            = regexp.MustCompile(`(?i)\b(says?|text|read|contents?|mentions?|about)\b`)
 	pageCount         = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
 )
 
@@ -72,24 +75,37 @@ func (t *turn) readPDF() Reply {
 	if asked && (read || onlyInfo) {
 		return Reply{Text: t.answerPDF(doc, info, text, onlyInfo)}
 	}
-	if t.rounds >= maxRounds {
-		return Reply{Text: "I have tried several times without getting further, so I stop here."}
-	}
-	if !onlyInfo && !t.tools["pdf_extract_text"] {
-		return Reply{Text: "I would need the tool `pdf_extract_text` for that, and I have not been given it here."}
-	}
-	var calls []ToolCall
+	reply, args := Reply{}, map[string]any{"path": doc}
 	if !asked {
-		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: encodeArguments(map[string]any{"path": doc})})
+		reply = t.call("pdf_info", args)
 	}
-	if !read && !onlyInfo {
-		args := map[string]any{"path": doc}
-		if m := pageWanted.FindStringSubmatch(t.said); m != nil {
-			args["pages"] = m[1]
-		}
-		calls = append(calls, ToolCall{Name: "pdf_extract_text", Arguments: encodeArguments(args)})
+	if read || onlyInfo || reply.Text != "" {
+		return reply
 	}
-	return Reply{Calls: calls}
+	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
+		args["pages"] = m[1]
+	}
+	extract := t.call("pdf_extract_text", args)
+	extract.Calls = append(reply.Calls, extract.Calls...)
+	if extract.Text != "" {
+		extract.Calls = nil
+	}
+	return extract
+}
+
+// requestedPage returns the page of a document that the user wants to see.
+func (t *turn) requestedPage() (page int, ok bool) {
+	m := pageWanted.FindStringSubmatch(t.said)
+	if m == nil || !asPicture.MatchString(t.said) && (!showing.MatchString(t.said) || saying.MatchString(t.said)) {
+		return 0, false
+	}
+	return readNumber(m[1]), true
+}
+
+// renderPage renders a page of a document, which is sent to the chat.
+func (t *turn) renderPage(doc string, page int) Reply {
+	name := fmt.Sprintf("page %d of **%s**", page, path.Base(doc))
+	return t.useTool("pdf_render_page", map[string]any{"path": doc, "page": page}, resulting("Saved: ", "make a picture of "+name, "Here is "+name+"."))
 }
 
 // answerPDF words the answer. An unexpected result is an error, whose text is shown to the user.

@@ -85,12 +85,8 @@ func (t *turn) withClock(answer func(time.Time) Reply) Reply {
 }
 
 func (t *turn) schedule(args map[string]any, when, what string) Reply {
-	return t.useGroupTool("scheduled_tasks", "schedule_task", args, func(text string) string {
-		if !strings.HasPrefix(text, "Scheduled ") {
-			return "I could not set the reminder: " + rewordForUser(text)
-		}
-		return fmt.Sprintf("⏰ I will remind you %s: %s.", when, strings.TrimRight(what, "."))
-	})
+	return t.useGroupTool("scheduled_tasks", "schedule_task", args, resulting("Scheduled ", "set the reminder",
+		fmt.Sprintf("⏰ I will remind you %s: %s.", when, strings.TrimRight(what, "."))))
 }
 
 // scheduled is a task that this conversation has scheduled last.
@@ -135,12 +131,8 @@ func (t *turn) reschedule(said string, again bool) Reply {
 			return t.schedule(args, when, what)
 		}
 		args["task_id"] = t.last.id
-		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, func(text string) string {
-			if !strings.HasPrefix(text, "Updated ") {
-				return "I could not change the reminder: " + rewordForUser(text)
-			}
-			return fmt.Sprintf("⏰ Changed. I will remind you %s: %s.", when, strings.TrimRight(what, "."))
-		})
+		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, resulting("Updated ", "change the reminder",
+			fmt.Sprintf("⏰ Changed. I will remind you %s: %s.", when, strings.TrimRight(what, "."))))
 	})
 }
 
