@@ -51,10 +51,13 @@ type turn struct {
 	tools       map[string]bool // callable tools
 	listedTools map[string]bool // callable tools that are in the tools array
 	groups      []group
-	notes       []string // notes that the user saved
-	given       []given  // what the user has given, the newest last
-	written     []given  // text files that were written
-	last        scheduled
+	notes       []string                   // notes that the user saved
+	given       []given                    // what the user has given, the newest last
+	written     []given                    // text files that were written
+	before      string                     // what the message before asks for, with what has corrected it
+	asked       string                     // what the bot said last
+	last        made                       // what came of the message before
+	corrects    bool                       // the message asks for another time of that
 	schemas     map[string]json.RawMessage // parameters of the tools in the tools array
 	results     []result                   // calls made in this turn, with their results
 	rounds      int
@@ -111,13 +114,15 @@ func newTurn(req Request) *turn {
 	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
 		t.sentFiles = append(t.sentFiles, mark[1])
 	}
-	if text = plainText(text); tryAgain.MatchString(text) && before >= 0 {
-		text = plainText(req.Messages[before].Content)
+	if text = inEnglish(plainText(text)); tryAgain.MatchString(text) && before >= 0 {
+		text = inEnglish(plainText(req.Messages[before].Content))
 	}
 	t.said, t.lower, t.whole = text, strings.ToLower(text), text
 	t.picture = newestPicture(req.Messages[:last+1])
 	// What the turn itself changes must not change what its wishes mean.
-	t.notes, t.last = savedNotes(req.Messages[:last+1]), lastScheduled(req.Messages[:last+1])
+	t.notes = savedNotes(req.Messages[:last+1])
+	t.before, t.asked = lastAsked(req.Messages[:last])
+	t.last = lastMade(req.Messages[max(0, before):last])
 	t.readResults(req.Messages[last+1:])
 	t.addBridgeTools(req.Messages)
 	return t

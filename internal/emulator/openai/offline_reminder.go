@@ -1,11 +1,10 @@
 package openai
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -13,39 +12,47 @@ import (
 const (
 	numberWord  = `a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,4}`
 	weekdayWord = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
-	monthWord   = `january|february|march|april|may|june|july|august|september|october|november|december`
+	// otherTimes are words for times in German, Spanish and French that are not put into English.
+	otherTimes = `woche\w*|semanas?|semaines?|monat\w*|mes|meses|mois|tage?n?|d[ií]as?|jours?|stunden?|horas|heures|jahr\w*|mittags?|abends?|nachmittags?|nachts?|tarde|noche|soir|matin`
+	monthWord  = `january|february|march|april|may|june|july|august|september|october|november|december`
 )
 
 var (
-	reminderPattern = regexp.MustCompile(`(?is)\bremind (?:me|us)\b|\berinner\w* mich\b|\brecuérdame\b|\brappelle[- ]moi\b|\b(?:set|make|create|add|need|want|give me)\s+(?:me\s+)?(?:a|another)\s+reminder\b|^(?:a\s+)?reminder\b|\b(?:tell|ping|nudge) me to\b|\bwake me\b`)
+	reminderPattern = regexp.MustCompile(`(?is)\bremind (?:me|us)\b|\b(?:set|make|create|add|need|want|give me)\s+(?:me\s+)?(?:a|another)\s+reminder\b|^(?:a\s+)?reminder\b|\b(?:tell|ping|nudge) me to\b|\bwake me\b`)
 	cancelPattern   = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear)\b.*\b(?:reminders?|reminding|schedules?|scheduled)\b|\b(?:don't|do not|stop) remind`)
 	keepPattern     = regexp.MustCompile(`(?i)\b(?:keep|except|but not|apart from|other than)\b(.+)$`)
-	correction      = regexp.MustCompile(`(?is)^(?:(?:no|oh|sorry|wait|oops|actually)[\s,.!]*)*(?:i meant?|make (?:it|that)|i wanted|it should be)\s+(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
+	correction      = regexp.MustCompile(`(?is)^((?:(?:no|oh|sorry|wait|oops|actually)\b[\s,.!]*)*(?:(?:i meant?|make (?:it|that)|i wanted|it should be|(?:change|move) (?:it|that) to)\s+)?)(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
+	besidesTime     = regexp.MustCompile(`(?i)^(?:\W|\b(?:to|for|on|at|by|instead|please|rather|then)\b)*$`)
 	sameAgain       = regexp.MustCompile(`(?i)\b(?:do|repeat|make|set|schedule|have) (?:the same(?: thing)?|that|it|this)(?: again)?\s+((?:every|each|tomorrow|on|at|in)\b.+?)[?.!]*$`)
 	listTasks       = regexp.MustCompile(`(?i)\b(?:which|what|list|show|any|do i have|have i)\b.*\b(?:reminders?|schedules?|scheduled)\b|^my (?:reminders|schedules?)\b|^(?:check|read) my (?:schedule|reminders)\b`)
-	inTime          = regexp.MustCompile(`(?i)\b(?:in|en|dans)\s+(half an hour|` + numberWord + `)\s*(s|secs?|se[ck]\w*|m|mins?|minut\w*|h|hours?|horas?|heures?|stunden?|d|days?|d[ií]as?|jours?|tagen?|weeks?)?\b(\s+and a half\b)?`)
+	inTime          = regexp.MustCompile(`(?i)\bin\s+(half an hour|` + numberWord + `)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|weeks?)?\b(\s+and a half\b)?`)
 	atTime          = regexp.MustCompile(`(?i)\b(?:at\s+)?(?:(half past|quarter past|quarter to)\s+(` + numberWord + `)|(\d{1,2})[:.](\d{2})|(\d{1,2})(?:\s*o'clock)?)\s*(am|pm|a\.m\.|p\.m\.)?(?:\W|$)|\b(?:at\s+)?(noon|midday|midnight)\b`)
 	everyDay        = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|weekday|` + weekdayWord + `)\b|\b(daily)\b|\bon (weekdays)\b`)
 	everySome       = regexp.MustCompile(`(?i)\bevery\s+(?:(` + numberWord + `)\s+)?(minutes?|hours?)\b`)
 	everyOther      = regexp.MustCompile(`(?i)\b(?:every|each)\b`)
-	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)`)
+	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)|\b(?:in (?:` + numberWord + `) (?:month|year)|next (?:week|month|year)|(?:before|after) (?:tomorrow|` + weekdayWord + `)|(?:days?|weeks?|months?) (?:from|after|before)|` + otherTimes + `)\b`)
+	ordinal         = regexp.MustCompile(`(?i)\b(?:on|by) (?:the )?\d{1,2}(?:st|nd|rd|th)\b`)
 	onDay           = regexp.MustCompile(`(?i)\b(?:(?:on|by)\s+)?(?:this\s+|next\s+)?(` + weekdayWord + `)\b`)
-	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b`)
-	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b(?:\s+(morning|evening))?`)
+	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b(?:,?\s+(\d{4})\b)?`)
+	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b(?:\s+morning)?`)
+	partOfDay       = regexp.MustCompile(`(?i)\b(?:tonight|(?:this|tomorrow|every|each|` + weekdayWord + `|in the) (?:afternoon|evening|night)|at night)\b`)
 	today           = regexp.MustCompile(`(?i)\b(today|tonight|this evening|this afternoon)\b`)
 	reminderRun     = regexp.MustCompile(`(?is)^Remind the user: (.+)$`)
-	reminderPrefix  = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you|oh|and|also)[\s,]+)*(?:(?:set|make|create|add|i need|i want|give me) (?:me )?(?:a|another) reminder|(?:remind|tell|ping|nudge|wake) (?:me|us)|erinner\w* mich(?: bitte)?(?: daran)?|recuérdame|rappelle[- ]moi|(?:a )?reminder)\b`)
+	reminderPrefix  = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you|oh|and|also)[\s,]+)*(?:(?:set|make|create|add|i need|i want|give me) (?:me )?(?:a|another) reminder|(?:remind|tell|ping|nudge|wake) (?:me|us)|(?:a )?reminder)\b`)
 	connectives     = regexp.MustCompile(`(?i)^[\s,.:]*(?:(?:to|that|about|for|of|up|daran|an|de|:)\s*,?\s+)+`)
 	my              = regexp.MustCompile(`(?i)\bmy\b`)
 	himOrHer        = regexp.MustCompile(`(?i)\b(?:him|her|them)\b`)
-	scheduledID     = regexp.MustCompile(`(?:Scheduled|Updated) '(.*)' \(id ([a-z0-9]+)\)`)
+	madeID          = regexp.MustCompile(`(?s)^(?:(?:Scheduled|Updated) '.*' \(id ([a-z0-9]+)\)|\{.*?"id":\s*"([^"]+)")`)
 	taskEntry       = regexp.MustCompile(`(?m)^\d+\. (.*)\n\s+id: (\S+)\n\s+schedule: (.*)\n\s+enabled: (\S+)(?:\n\s+last run: .*\n\s+next run: (.*))?`)
 )
 
 // numberWords are words for small numbers.
 var numberWords = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 
-const whenText = "When? I understand “in 10 minutes”, “at 15:30”, “tomorrow at 9:00”, “on 14 March”, “on Friday at half past 8” and “every Monday at 9:00”."
+// understood begins what to say of a time, after a question for it.
+const understood = "I understand “"
+
+const whenText = "When? " + understood + "in 10 minutes”, “at 15:30”, “tomorrow at 9:00”, “on 14 March”, “on Friday at half past 8” and “every Monday at 9:00”."
 
 // asksForReminder reports whether a text asks for a reminder, and not about reminders.
 func asksForReminder(said string) bool {
@@ -66,7 +73,6 @@ func (t *turn) scheduleReminder() Reply {
 		if !ok {
 			return Reply{Text: whenText}
 		}
-		args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
 		return t.schedule(args, when, what)
 	})
 }
@@ -84,56 +90,94 @@ func (t *turn) withClock(answer func(time.Time) Reply) Reply {
 	return answer(now)
 }
 
+// schedule schedules a task, or changes the one that the message corrects.
 func (t *turn) schedule(args map[string]any, when, what string) Reply {
-	return t.useGroupTool("scheduled_tasks", "schedule_task", args, resulting("Scheduled ", "set the reminder",
-		fmt.Sprintf("⏰ I will remind you %s: %s.", when, strings.TrimRight(what, "."))))
+	told := fmt.Sprintf("I will remind you %s: %s.", when, strings.TrimRight(what, "."))
+	if t.corrects && t.last.task != "" {
+		args["task_id"] = t.last.task
+		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, resulting("Updated ", "change the reminder", "⏰ Changed. "+told))
+	}
+	args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
+	return t.useGroupTool("scheduled_tasks", "schedule_task", args, resulting("Scheduled ", "set the reminder", "⏰ "+told))
 }
 
-// scheduled is a task that this conversation has scheduled last.
-type scheduled struct {
-	id   string
-	args map[string]any
-}
+// made is what a message made: a task, or an event of the calendar, by its id.
+type made struct{ task, event string }
 
-// lastScheduled returns the task that the conversation scheduled last.
-func lastScheduled(messages []Message) (last scheduled) {
+// lastMade returns what was made last.
+func lastMade(messages []Message) (last made) {
 	calls := map[string]ToolCall{}
 	for _, m := range messages {
 		for _, c := range m.ToolCalls {
 			if inner, ok := unwrapCall(c); ok {
 				c = inner
 			}
-			calls[m.Role+c.ID], calls[c.ID] = c, c
+			calls[c.ID] = c
 		}
-		if found := scheduledID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
-			var args map[string]any
-			if json.Unmarshal([]byte(calls[m.ToolCallID].Arguments), &args) == nil && args["prompt"] != nil {
-				last = scheduled{found[2], args}
+		if found := madeID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
+			switch name := calls[m.ToolCallID].Name; {
+			case found[1] != "":
+				last.task = found[1]
+			case strings.HasPrefix(name, "calendar_create") || strings.HasPrefix(name, "calendar_update"):
+				last.event = found[2]
 			}
 		}
 	}
 	return last
 }
 
-// reschedule moves the last reminder to another time, or schedules it once more.
-func (t *turn) reschedule(said string, again bool) Reply {
-	return t.withClock(func(now time.Time) Reply {
-		if _, _, timed := parseClockTime(said); !timed && t.last.args["hour"] != nil && !inTime.MatchString(said) {
-			said += fmt.Sprintf(" at %v:%02v", t.last.args["hour"], t.last.args["minute"])
+// lastAsked returns what the last message of a user asks for, with what it corrects, and what the bot said last.
+func lastAsked(messages []Message) (asks, bot string) {
+	for _, m := range messages {
+		switch said := inEnglish(plainText(m.Content)); m.Role {
+		case "user":
+			asks = cmp.Or(corrected(asks, bot, said), said)
+		case "assistant":
+			bot = m.Content
 		}
-		args, when, ok := parseSchedule(said, now)
-		if !ok {
-			return Reply{Text: whenText}
+	}
+	return asks, bot
+}
+
+// corrected returns the wish in a message with the time that the next one gives: a correction, a repetition, or
+// an answer to the question for it; "" if that is about something else.
+func corrected(before, asked, said string) string {
+	if m := sameAgain.FindStringSubmatch(said); m != nil {
+		said = m[1]
+	} else if m = correction.FindStringSubmatch(said); m == nil || m[1] == "" && !strings.Contains(asked, understood) {
+		return ""
+	} else {
+		said = m[2]
+	}
+	noDay, noClock := withoutDay(said), withoutClock(said)
+	if !besidesTime.MatchString(withoutClock(noDay)) || noDay == "" && noClock == "" {
+		return ""
+	}
+	one := (&turn{}).about(before)
+	for _, p := range slices.Backward(one.parts()) {
+		wish := before[p[0]:p[1]]
+		if !asksForReminder(wish) && !addEvent.MatchString(wish) {
+			continue
 		}
-		what := strings.TrimPrefix(fmt.Sprint(t.last.args["prompt"]), "Remind the user: ")
-		if again {
-			args["name"], args["prompt"] = t.last.args["name"], t.last.args["prompt"]
-			return t.schedule(args, when, what)
+		if noDay != said {
+			wish = withoutDay(wish)
 		}
-		args["task_id"] = t.last.id
-		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, resulting("Updated ", "change the reminder",
-			fmt.Sprintf("⏰ Changed. I will remind you %s: %s.", when, strings.TrimRight(what, "."))))
-	})
+		if noClock != said || inTime.MatchString(said) || everySome.MatchString(said) {
+			wish = withoutClock(wish)
+		}
+		return strings.TrimRight(wish, " .!?") + " " + strings.TrimSpace(said)
+	}
+	return ""
+}
+
+// correct does what the message before asked for at another time, or once more.
+func (t *turn) correct() Reply {
+	one := t.about(corrected(t.before, t.asked, t.said))
+	one.corrects = !sameAgain.MatchString(t.said)
+	if asksForReminder(one.said) {
+		return one.scheduleReminder()
+	}
+	return one.createEvent()
 }
 
 // task is an entry of list_scheduled_tasks.
@@ -229,18 +273,26 @@ var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|cl
 
 // reminderText returns the subject of the reminder, without the time.
 func reminderText(said string) string {
-	text := said
-	for _, cutOut := range []*regexp.Regexp{everySome, inTime, everyDay, tomorrow, today, onDate, onDay} {
-		text = cutOut.ReplaceAllString(text, "")
-	}
-	if at := findClock(text); at != nil {
-		text = text[:at[0]] + " " + text[at[1]:]
-	}
-	text = strings.Trim(strings.Join(strings.Fields(text), " "), " ,.!?")
+	text := strings.Trim(withoutClock(withoutDay(said)), " ,.!?")
 	text = reminderPrefix.ReplaceAllString(text, "")
 	text = connectives.ReplaceAllString(" "+strings.TrimSpace(text), "")
 	text = strings.Trim(strings.Join(strings.Fields(text), " "), " ,.!?")
 	return my.ReplaceAllString(text, "your")
+}
+
+// withoutDay returns a text without what it says of days and intervals.
+func withoutDay(text string) string {
+	for _, cutOut := range []*regexp.Regexp{everySome, inTime, partOfDay, everyDay, tomorrow, today, onDate, onDay} {
+		text = cutOut.ReplaceAllString(text, "")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func withoutClock(text string) string {
+	if at := findClock(text); at != nil {
+		text = text[:at[0]] + " " + text[at[1]:]
+	}
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // parseSchedule parses the time of a reminder, as arguments of schedule_task and in words. It is not ok if
@@ -286,7 +338,12 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 		return nil, "", false
 	}
 	if !timed {
-		if hour = 9; strings.Contains(strings.ToLower(today.FindString(said)+tomorrow.FindString(said)), "ev") || strings.Contains(strings.ToLower(said), "tonight") {
+		switch part := strings.ToLower(partOfDay.FindString(said)); {
+		case part == "":
+			hour = 9
+		case strings.HasSuffix(part, "noon"):
+			hour = 15
+		default:
 			hour = 19
 		}
 	}
@@ -295,13 +352,11 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 	case tomorrow.MatchString(said):
 		at = at.AddDate(0, 0, 1)
 	case onDate.MatchString(said):
-		m := onDate.FindStringSubmatch(said)
-		day, _ := strconv.Atoi(m[1] + m[4])
-		month, err := time.Parse("January", m[2]+m[3])
-		if at = time.Date(now.Year(), month.Month(), day, hour, minute, 0, 0, now.Location()); err != nil || at.Day() != day {
+		day, ok := dateIn(said, now)
+		if at = day.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute); !ok {
 			return nil, "", false
 		}
-		if !at.After(now) {
+		if !at.After(now) && at.Year() == now.Year() {
 			at = at.AddDate(1, 0, 0)
 		}
 	case onDay.MatchString(said):
@@ -318,6 +373,18 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 	return once(at)
 }
 
+// dateIn returns the beginning of the day that a text names by its date, of this year if it names none.
+func dateIn(said string, now time.Time) (day time.Time, ok bool) {
+	m := onDate.FindStringSubmatch(said)
+	if m == nil {
+		return day, false
+	}
+	month, err := time.Parse("January", m[2]+m[3])
+	number := readNumber(m[1] + m[4])
+	day = time.Date(cmp.Or(readNumber(m[5]), now.Year()), month.Month(), number, 0, 0, 0, 0, now.Location())
+	return day, err == nil && day.Day() == number
+}
+
 // isAmbiguous reports whether a text names several times or days, or limits them: a reminder at one of them would be
 // wrong.
 func isAmbiguous(said string) bool {
@@ -325,13 +392,13 @@ func isAmbiguous(said string) bool {
 	for _, day := range []*regexp.Regexp{tomorrow, today, onDate, onDay} {
 		days += len(day.FindAllString(said, -1))
 	}
-	return days > 1 || limited.MatchString(said) || len(clockTimes(said)) > 1
+	return days > 1 || limited.MatchString(said) || ordinal.MatchString(onDate.ReplaceAllString(said, "")) || len(clockTimes(said)) > 1
 }
 
-// unitOf returns the unit of time that a word begins with: also of German, Spanish and French.
+// unitOf returns the unit of time that a word begins with.
 func unitOf(word string) time.Duration {
 	word = strings.ToLower(word)
-	for start, unit := range map[string]time.Duration{"m": time.Minute, "h": time.Hour, "st": time.Hour, "d": 24 * time.Hour, "t": 24 * time.Hour, "j": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+	for start, unit := range map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if strings.HasPrefix(word, start) {
 			return unit
 		}
@@ -403,11 +470,14 @@ func parseClockTime(said string) (hour, minute int, ok bool) {
 	default:
 		hour, minute = readNumber(part(3)+part(5)), readNumber(part(4))
 	}
+	later := strings.ToLower(partOfDay.FindString(said))
 	switch half := strings.ReplaceAll(part(6), ".", ""); {
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:
 		hour = 0
+	case half == "" && later != "" && hour < 12 && (hour > 4 || strings.HasSuffix(later, "noon")):
+		hour += 12
 	}
 	return hour, minute, hour >= 0 && hour < 24 && minute < 60
 }
