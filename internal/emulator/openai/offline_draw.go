@@ -11,6 +11,7 @@ var (
 	drawPattern   = regexp.MustCompile(`(?im)^(?:(?:please|can you|could you|oh|now|and|also)[,\s]+)*(?:draw|paint|sketch)\b(?:\s+(?:me|us))?\s+(.+)$|\b(?:make|draw|paint|create|generate|give me|i want|i need|want)\b.*?\b(?:picture|image) of\s+(.+)$`)
 	changePattern = regexp.MustCompile(`(?im)^\W*(?:please )?(?:make it|turn it|change (?:it|the (?:picture|photo|image))|edit (?:it|the (?:picture|photo|image)))\b[\s:,]*(.+)$`)
 	pictureName   = regexp.MustCompile(`(?i)[\p{L}\d_./-]+\.(?:png|jpe?g|webp)\b`)
+	drawable      = regexp.MustCompile(`^(?:cat|picture|image|drawing|red|green|blue|yellow|orange|purple|pink|brown|black|gr[ae]y)$`)
 	madePicture   = regexp.MustCompile(`^Made and sent: (\S+)`)
 )
 
@@ -28,8 +29,16 @@ func (t *turn) wantsDrawing() bool {
 func (t *turn) drawPicture() Reply {
 	m := drawPattern.FindStringSubmatch(t.said)
 	what := strings.Trim(m[1]+m[2], " .!?")
+	words := slices.DeleteFunc(contentWords(what), func(w string) bool { return drawable.MatchString(w) })
+	made := "Here is " + what + "."
+	switch {
+	case !t.hasWord("cat", "cats"):
+		made = "The demo's painter knows cats alone: this is a pattern instead of “" + what + "”."
+	case len(words) > 0:
+		made = "Here is a cat. The rest of “" + what + "” the demo's painter cannot draw."
+	}
 	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, func(text string) string {
-		return pictureReply(text, "Here is "+what+". The demo draws it by rules. \"Make it blue\" changes it.")
+		return pictureReply(text, made+" \"Make it blue\" changes it.")
 	})
 }
 

@@ -209,7 +209,7 @@ func (t *turn) asksOfGiven() bool {
 	if newest := t.given[len(t.given)-1]; newest.text != "" && t.said != "" && tableAnswers(newest.text, t.said, t.whole) {
 		return true
 	}
-	return question.MatchString(t.said) || wantsSummary.MatchString(t.said)
+	return question.MatchString(t.said) || wantsSummary.MatchString(t.said) || barsPattern.MatchString(t.said)
 }
 
 func tableAnswers(text, said, whole string) bool {

@@ -95,7 +95,7 @@ func (t *turn) createEvent() Reply {
 		}
 		args, when, ok := parseSchedule(said, now)
 		if !ok || args["date"] == nil {
-			return Reply{Text: "When is it? I understand “tomorrow at 9:00” and “on Friday at 2 pm”."}
+			return Reply{Text: "When is it? " + understood + "tomorrow at 9:00” and “on Friday at 2 pm”."}
 		}
 		day, err := time.ParseInLocation(time.DateOnly, fmt.Sprint(args["date"]), now.Location())
 		if err != nil {
@@ -106,9 +106,13 @@ func (t *turn) createEvent() Reply {
 		for _, small := range []string{" for", " on", " at"} {
 			what = strings.TrimSuffix(what, small)
 		}
-		return t.useGroupTool("google_calendar", "calendar_create_event", map[string]any{
+		tool, event := "calendar_create_event", map[string]any{
 			"calendar_id": "primary", "summary": what, "start": start.Format(time.RFC3339), "end": start.Add(long).Format(time.RFC3339),
-		}, func(text string) string {
+		}
+		if t.corrects && t.last.event != "" {
+			tool, event["event_id"] = "calendar_update_event", t.last.event
+		}
+		return t.useGroupTool("google_calendar", tool, event, func(text string) string {
 			if !strings.Contains(text, `"id"`) {
 				return rewordForUser(text)
 			}
@@ -178,8 +182,22 @@ func (t *turn) trashSpam() Reply {
 	}, nil)
 }
 
+// listEvents lists the next events, or those of the day that the message names.
 func (t *turn) listEvents() Reply {
-	return t.useGroupTool("google_calendar", "calendar_list_events", map[string]any{"calendar_id": "primary", "max_results": maxShown}, func(text string) string {
+	args, when := map[string]any{"calendar_id": "primary", "max_results": maxShown}, ""
+	if _, wait := t.ensureTool("google_calendar", "calendar_list_events"); !wait && namedDay(t.said) != "" {
+		clock := t.withClock(func(now time.Time) Reply {
+			if day, ok := dayIn(t.said, now); ok {
+				args["time_min"], args["time_max"] = day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)
+				when = " on " + day.Format("Monday 2 January")
+			}
+			return Reply{}
+		})
+		if len(clock.Calls) > 0 || clock.Text != "" {
+			return clock
+		}
+	}
+	return t.useGroupTool("google_calendar", "calendar_list_events", args, func(text string) string {
 		var found struct {
 			Events []struct {
 				Summary string `json:"summary"`
@@ -189,11 +207,14 @@ func (t *turn) listEvents() Reply {
 				} `json:"start"`
 			} `json:"events"`
 		}
-		if json.Unmarshal([]byte(text), &found) != nil || len(found.Events) == 0 {
+		switch {
+		case json.Unmarshal([]byte(text), &found) != nil:
 			return shorten(rewordForUser(text), 1500)
+		case len(found.Events) == 0:
+			return "Nothing is in your calendar" + when + "."
 		}
 		var b strings.Builder
-		b.WriteString("In your calendar:\n")
+		b.WriteString("In your calendar" + when + ":\n")
 		for _, e := range found.Events {
 			when := e.Start.Date
 			if at, err := time.Parse(time.RFC3339, e.Start.DateTime); err == nil {

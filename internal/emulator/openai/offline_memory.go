@@ -14,6 +14,8 @@ var (
 	advice        = regexp.MustCompile(`(?i)\b(?:should|shall|could|would|can|might|to do|need|have to|must)\b`)
 	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat (?:did|have) i (?:tell|told) you\W*$`)
 	noteLine      = regexp.MustCompile(`(?m)^- (.+)$`)
+	pointsBack    = regexp.MustCompile(`(?i)^(?:that|this|it|these|those|them)(?: please| for (?:me|later|next time)| too)*$`)
+	besidesFact   = regexp.MustCompile(`(?i)(?:[\s,.;:–-]*\b(?:please|and|so|can you|could you|will you|would you|you should|i want you to|don't forget to|try to|always))*[\s,.;:–-]*$`)
 	savedDay      = regexp.MustCompile(` \(saved \d{1,2} [A-Z][a-z]{2} \d{4}\)$`)
 	forgetPattern = regexp.MustCompile(`(?i)^(?:please )?forget(?: what i (?:told|said)(?: to)?(?: you)?)?(?: about| that)? (.{2,500}?)[.!]*$`)
 	nowInstead    = regexp.MustCompile(`(?i)^(.+?)[,;:.]\s+(?:because |as )?(?:s?he|it|they|that)(?:'s| is|'re| are)\s+(.+)$`)
@@ -41,7 +43,7 @@ func savedNotes(messages []Message) []string {
 				}
 			}
 			if text := plainText(m.Content); asksToRemember(text) {
-				notes = append(notes, strings.TrimSpace(remember.FindStringSubmatch(text)[1]))
+				notes = append(notes, factIn(text))
 			}
 		case "assistant":
 			for _, c := range m.ToolCalls {
@@ -153,8 +155,22 @@ func toSecondPerson(note string) string {
 	return strings.ToUpper(note[:1]) + note[1:] + "."
 }
 
+// factIn returns the fact that a message wants remembered: after the word, or before a "remember that".
+func factIn(said string) string {
+	m := remember.FindStringSubmatchIndex(said)
+	if fact := strings.TrimSpace(said[m[2]:m[3]]); !pointsBack.MatchString(fact) {
+		return fact
+	}
+	return strings.Trim(besidesFact.ReplaceAllString(said[:m[0]], ""), " ,.;:-–!\n")
+}
+
 func (t *turn) remember() Reply {
-	return t.note(strings.TrimSpace(remember.FindStringSubmatch(t.said)[1]))
+	for _, said := range []string{t.said, t.whole} {
+		if fact := factIn(said); fact != "" {
+			return t.note(fact)
+		}
+	}
+	return Reply{Text: "What shall I remember? Tell me, for example: remember that my cat is called Minka."}
 }
 
 // note saves a fact, with the time zone if it says where the user lives.

@@ -11,12 +11,16 @@ import (
 const clockWord = `\d{1,2}(?:[:.]\d{2})?\s*(?:am|pm)?|noon|midnight`
 
 var (
-	sumPattern    = regexp.MustCompile(`(?i)^(?:what(?:'s| is)|how much is|calculate|compute|please calculate)?\s*([-+(]*\d[\d\s.,+*/()x×÷^%-]*)\s*=?\s*\??$`)
+	sumPattern    = regexp.MustCompile(`(?i)^(?:(?:and|please|can you|tell me|what(?:'s| is)?|how much is|calculate|compute|work out)\b\s*)*([-+(]*\d[\d\s.,+*/()x×÷^-]*?)\s*(?:=|is|makes?)?\s*[?.!]*$`)
+	operation     = regexp.MustCompile(`(?i)\b(?:times|multiplied by|plus|minus|divided by)\b`)
+	division      = regexp.MustCompile(`(?i)\b(?:split|divide)[sd]?\s+[€$£]?(\d+(?:\.\d+)?)\D{0,12}?\s(?:between|among|by|into)\s+(?:the )?(` + numberWord + `)\b`)
+	anyAmount     = regexp.MustCompile(`\d+(?:[.,]\d+)*`)
 	percentage    = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(?:%|percent)\s+(?:(tip|tax|vat|service|discount)\s+)?(of|on|off)\s+[€$£]?(\d+(?:\.\d+)?)`)
 	splitBetween  = regexp.MustCompile(`(?i)\b(?:split|divided|shared)\s+(?:between|among|by|into|with)?\s*(?:the )?(` + numberWord + `)\b`)
 	unitAsked     = regexp.MustCompile(`(?i)\bhow many ([a-z]+) (?:is|are|in|make|makes|equal)(?: in)? (?:(` + numberWord + `|\d+\.\d+)\s*)?([a-z]+)\W*$`)
 	unitConverted = regexp.MustCompile(`(?i)(?:^|\bis |\bare |\bconvert )(\d+(?:\.\d+)?)\s*([a-z]+) (?:in|to|into|as) ([a-z]+)\W*$`)
 	daysUntil     = regexp.MustCompile(`(?i)\bhow (?:many (days|weeks)|long)(?: is it| are there| left)? (?:until|till|til|to|before|is it to)\s+(.+?)\W*$`)
+	weekdayAsked  = regexp.MustCompile(`(?i)^(?:(?:and|please|tell me|do you know)\s+)*(?:what|which|on what|on which) (?:day(?: of the week)?|week ?day)\s+(?:is|was|were|will|does|did)(?: it)?(?: be)?(?: on)?\s*(?:be|fall|falls)?(?: on)?\W*$`)
 	clockThere    = regexp.MustCompile(`(?i)\b(?:if|when) it(?:'s| is)\s+(` + clockWord + `) in ([\p{L} ]+?),?\s+what(?:'s| is)?(?: the)? time(?: is it| is that)? in ([\p{L} ]+?)\W*$`)
 	cityClock     = regexp.MustCompile(`(?i)\b(?:time|date|day|clock)\b.*\bin ([\p{L}, ]{3,60}?)(?: (?:now|right now|at the moment))?\W*$`)
 	livesIn       = regexp.MustCompile(`(?i)\b(?:I|we) (?:live|moved|am|are)(?: now)? (?:in|to) ([\p{L} ]{3,40}?)(?: now)?\W*$`)
@@ -51,10 +55,25 @@ func (t *turn) calculate() Reply {
 	if amount, from, to, ok := parseUnits(said); ok {
 		return t.evaluate(amount+" "+from, amount+"*"+shortNumber(units[singular(from)].size)+"/"+shortNumber(units[singular(to)].size), 4, " "+to)
 	}
-	shown := strings.TrimSpace(strings.TrimRight(sumPattern.FindStringSubmatch(said)[1], "=? "))
+	shown, _ := sumIn(said)
 	code := strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(shown))
 	// Twelve digits hide the error of binary fractions.
 	return t.evaluate(shown, code, 12, "")
+}
+
+// sumIn returns the calculation that a message is: of numbers, signs and words for them, or a division among people.
+func sumIn(said string) (sum string, ok bool) {
+	if m := division.FindStringSubmatch(said); m != nil && len(anyAmount.FindAllString(said, -1)) <= 2 {
+		return fmt.Sprintf("%s / %d", m[1], readNumber(m[2])), readNumber(m[2]) > 0
+	}
+	said = operation.ReplaceAllStringFunc(said, func(word string) string {
+		return map[string]string{"times": "*", "multiplied by": "*", "plus": "+", "minus": "-", "divided by": "/"}[strings.ToLower(word)]
+	})
+	m := sumPattern.FindStringSubmatch(strings.TrimSpace(said))
+	if m == nil {
+		return "", false
+	}
+	return m[1], len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
 }
 
 // evaluate shows the value of an expression, to a number of digits.
@@ -121,13 +140,11 @@ func parseUnits(said string) (amount, from, to string, ok bool) {
 	return amount, from, to, a.of != "" && a.of == b.of
 }
 
-// isSum reports whether the message is a calculation: a percentage, a measure, or numbers with an operator.
-func (t *turn) isSum() bool {
-	if _, _, _, measures := parseUnits(t.said); measures || percentage.MatchString(t.said) {
-		return true
-	}
-	m := sumPattern.FindStringSubmatch(strings.TrimSpace(t.said))
-	return m != nil && len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
+// calculates reports whether the message is a calculation: a percentage, a measure, or numbers with an operator.
+func (t *turn) calculates() bool {
+	_, _, _, measures := parseUnits(t.said)
+	_, sums := sumIn(t.said)
+	return measures || sums || percentage.MatchString(t.said)
 }
 
 func (t *turn) countsDays() bool {
@@ -145,12 +162,46 @@ func dayNamed(said string, now time.Time) (day time.Time, unit string, ok bool) 
 	if known := feasts[strings.TrimPrefix(name, "the ")]; known != "" {
 		name = known
 	}
-	args, _, ok := parseSchedule(name+" at 23:59", now)
-	if !ok || args["date"] == nil || !onDate.MatchString(name) && !onDay.MatchString(name) {
-		return day, "", false
+	day, ok = dayIn(name, now)
+	return day, strings.ToLower(m[1]), ok
+}
+
+// namedDay returns the words that name a day in a text: the only one.
+func namedDay(said string) (named string) {
+	for _, kind := range []*regexp.Regexp{onDate, onDay, tomorrow, today} {
+		if found := kind.FindString(said); found != "" && named == "" && !isAmbiguous(said) {
+			named = found
+		}
+	}
+	return named
+}
+
+// dayIn returns the beginning of the day that a text names.
+func dayIn(said string, now time.Time) (day time.Time, ok bool) {
+	args, _, ok := parseSchedule(namedDay(said)+" at 23:59", now)
+	if !ok || args["date"] == nil || namedDay(said) == "" {
+		return day, false
 	}
 	day, err := time.ParseInLocation(time.DateOnly, fmt.Sprint(args["date"]), now.Location())
-	return day, strings.ToLower(m[1]), err == nil
+	return day, err == nil
+}
+
+// tellWeekday tells the day of the week of a date.
+func (t *turn) tellWeekday() Reply {
+	return t.withClock(func(now time.Time) Reply {
+		day, ok := dateIn(t.said, now)
+		if !ok {
+			return Reply{Text: "There is no such day."}
+		}
+		if t.hasWord("was", "were", "did") && day.After(now) {
+			day = day.AddDate(-1, 0, 0)
+		}
+		verb := "is"
+		if day.Before(now) {
+			verb = "was"
+		}
+		return Reply{Text: fmt.Sprintf("%s %s a **%s**.", day.Format("2 January 2006"), verb, day.Weekday())}
+	})
 }
 
 // countDays counts the days to a day.

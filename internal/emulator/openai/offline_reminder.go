@@ -70,7 +70,10 @@ func (t *turn) scheduleReminder() Reply {
 	}
 	return t.withClock(func(now time.Time) Reply {
 		args, when, ok := parseSchedule(t.said, now)
-		if !ok {
+		switch {
+		case !ok && when != "":
+			return Reply{Text: "That was " + when + " already. " + whenText}
+		case !ok:
 			return Reply{Text: whenText}
 		}
 		return t.schedule(args, when, what)
@@ -142,12 +145,15 @@ func lastAsked(messages []Message) (asks, bot string) {
 // corrected returns the wish in a message with the time that the next one gives: a correction, a repetition, or
 // an answer to the question for it; "" if that is about something else.
 func corrected(before, asked, said string) string {
-	if m := sameAgain.FindStringSubmatch(said); m != nil {
-		said = m[1]
-	} else if m = correction.FindStringSubmatch(said); m == nil || m[1] == "" && !strings.Contains(asked, understood) {
+	switch again, m := sameAgain.FindStringSubmatch(said), correction.FindStringSubmatch(said); {
+	case m == nil:
 		return ""
-	} else {
+	case m[1] != "" || again == nil && strings.Contains(asked, understood):
 		said = m[2]
+	case again == nil:
+		return ""
+	default:
+		said = again[1]
 	}
 	noDay, noClock := withoutDay(said), withoutClock(said)
 	if !besidesTime.MatchString(withoutClock(noDay)) || noDay == "" && noClock == "" {
@@ -173,7 +179,7 @@ func corrected(before, asked, said string) string {
 // correct does what the message before asked for at another time, or once more.
 func (t *turn) correct() Reply {
 	one := t.about(corrected(t.before, t.asked, t.said))
-	one.corrects = !sameAgain.MatchString(t.said)
+	one.corrects = correction.FindStringSubmatch(t.said)[1] != "" || !sameAgain.MatchString(t.said)
 	if asksForReminder(one.said) {
 		return one.scheduleReminder()
 	}
@@ -296,7 +302,7 @@ func withoutClock(text string) string {
 }
 
 // parseSchedule parses the time of a reminder, as arguments of schedule_task and in words. It is not ok if
-// there is no time, or one that it does not understand.
+// there is no time, one that it does not understand, or one that is over, which it says.
 func parseSchedule(said string, now time.Time) (args map[string]any, when string, ok bool) { //nolint:cyclop // One form of words after another.
 	once := func(at time.Time) (map[string]any, string, bool) {
 		day := "on " + at.Format("Monday 2 January")
@@ -356,9 +362,6 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 		if at = day.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute); !ok {
 			return nil, "", false
 		}
-		if !at.After(now) && at.Year() == now.Year() {
-			at = at.AddDate(1, 0, 0)
-		}
 	case onDay.MatchString(said):
 		named := strings.ToLower(onDay.FindStringSubmatch(said)[1])
 		for !strings.EqualFold(at.Weekday().String(), named) || !at.After(now) {
@@ -373,7 +376,7 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 	return once(at)
 }
 
-// dateIn returns the beginning of the day that a text names by its date, of this year if it names none.
+// dateIn returns the beginning of the day that a text names by its date: the next one if it names no year.
 func dateIn(said string, now time.Time) (day time.Time, ok bool) {
 	m := onDate.FindStringSubmatch(said)
 	if m == nil {
@@ -382,7 +385,11 @@ func dateIn(said string, now time.Time) (day time.Time, ok bool) {
 	month, err := time.Parse("January", m[2]+m[3])
 	number := readNumber(m[1] + m[4])
 	day = time.Date(cmp.Or(readNumber(m[5]), now.Year()), month.Month(), number, 0, 0, 0, 0, now.Location())
-	return day, err == nil && day.Day() == number
+	ok = err == nil && day.Day() == number
+	if m[5] == "" && now.Sub(day) > 24*time.Hour {
+		day = day.AddDate(1, 0, 0)
+	}
+	return day, ok
 }
 
 // isAmbiguous reports whether a text names several times or days, or limits them: a reminder at one of them would be

@@ -187,7 +187,11 @@ func barChart(title string, names []string, sums []float64) string {
 	return b.String() + "```"
 }
 
-func shortNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+// shortNumber writes a number to twelve digits, which hide the error of binary fractions.
+func shortNumber(n float64) string {
+	n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 12, 64), 64)
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
 
 // markdownTable returns a Markdown table. Semicolons or newlines separate rows, commas separate cells.
 func markdownTable(text string) string {
