@@ -44,7 +44,6 @@ type rule struct {
 type turn struct {
 	said        string          // the wish: the user's last message, or a part of it, without marks
 	whole       string          // the whole message
-	lower       string          // the same in lower case
 	sentFiles   []string        // files sent with it
 	files       []string        // all files of the conversation, the newest last
 	picture     string          // the newest picture of the conversation
@@ -117,7 +116,7 @@ func newTurn(req Request) *turn {
 	if text = inEnglish(plainText(text)); tryAgain.MatchString(text) && before >= 0 {
 		text = inEnglish(plainText(req.Messages[before].Content))
 	}
-	t.said, t.lower, t.whole = text, strings.ToLower(text), text
+	t.said, t.whole = text, text
 	t.picture = newestPicture(req.Messages[:last+1])
 	// What the turn itself changes must not change what its wishes mean.
 	t.notes = savedNotes(req.Messages[:last+1])
@@ -193,24 +192,9 @@ func (t *turn) toolResult(tool string) (string, bool) {
 
 // hasWord reports whether the message contains one of the words.
 func (t *turn) hasWord(words ...string) bool {
-	for _, w := range words {
-		for from := 0; ; {
-			at := strings.Index(t.lower[from:], w)
-			if at < 0 {
-				break
-			}
-			at += from
-			end := at + len(w)
-			if (at == 0 || !isWord(t.lower[at-1])) && (end == len(t.lower) || !isWord(t.lower[end])) {
-				return true
-			}
-			from = end
-		}
-	}
-	return false
+	said := strings.FieldsFunc(strings.ToLower(t.said), isNoWord)
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(said, w) })
 }
-
-func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' }
 
 // encodeArguments encodes the arguments of a call.
 func encodeArguments(args map[string]any) string {
@@ -263,9 +247,13 @@ func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 		return reply, true
 	}
 	for _, d := range t.results {
-		if d.call.Name == loadTool && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
-			return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
+		if d.call.Name != loadTool || !strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
+			continue
 		}
+		if strings.HasPrefix(d.text, "Loaded ") {
+			return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but not with what that needs. "+cannot+setKey, groupName)}, true
+		}
+		return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
 	}
 	listed := slices.ContainsFunc(t.groups, func(g group) bool { return g.name == groupName })
 	switch {

@@ -82,21 +82,30 @@ type passage struct{ where, text string }
 // passagesOf splits a text with headings such as "--- Page 2 ---" into sentences.
 func passagesOf(text string) []passage {
 	var list []passage
-	add := func(where, body string) {
-		for _, s := range sentences(body) {
-			list = append(list, passage{where, s})
+	for _, part := range partsOf(text) {
+		for _, s := range sentences(part.text) {
+			list = append(list, passage{part.where, s})
 		}
 	}
+	return list
+}
+
+// partsOf returns what stands below each heading, without the notice of a tool at the end. A text without headings
+// is one part.
+func partsOf(text string) (list []passage) {
 	heads := partHeading.FindAllStringSubmatchIndex(text, -1)
 	if len(heads) == 0 {
-		add("", text)
+		return []passage{{"", text}}
 	}
-	for i, h := range heads {
-		end := len(text)
-		if i+1 < len(heads) {
-			end = heads[i+1][0]
+	heads = append(heads, []int{len(text)})
+	for i, h := range heads[:len(heads)-1] {
+		body := strings.TrimSpace(text[h[1]:heads[i+1][0]])
+		if at := strings.LastIndex("\n"+body, "\n["); at >= 0 && i+2 == len(heads) && strings.HasSuffix(body, "]") {
+			body = strings.TrimSpace(body[:max(0, at-1)])
 		}
-		add(strings.ToLower(text[h[2]:h[3]]), text[h[1]:end])
+		if body != "" {
+			list = append(list, passage{strings.ToLower(text[h[2]:h[3]]), body})
+		}
 	}
 	return list
 }

@@ -271,49 +271,32 @@ func (t *turn) tellTime() Reply {
 	} else if m := cityClock.FindStringSubmatch(t.said); m != nil {
 		named = listOfCities.Split(m[1], -1)
 	}
-	var calls []ToolCall
-	for _, name := range named {
-		args := map[string]any{"format": "human_readable"}
-		if name != "" {
-			at := name
-			if !strings.Contains(name, "/") {
-				at = zoneOf(name)
-			}
-			if at == "" {
-				return unknownCity(name)
-			}
-			args["timezone"] = at
-		}
-		calls = append(calls, ToolCall{Name: "get_current_time", Arguments: encodeArguments(args)})
-	}
-	var clocks []string
+	var clocks, lines []string
 	for _, r := range t.results {
 		if r.call.Name == "get_current_time" {
 			clocks = append(clocks, rewordForUser(r.text))
 		}
 	}
-	switch {
-	case !t.tools["get_current_time"]:
-		return t.useTool("get_current_time", nil, nil)
-	case len(clocks) < len(calls):
-		return Reply{Calls: calls}
-	}
-	var lines []string
+	var asks Reply
 	for i, name := range named {
-		where := ""
+		args, where := map[string]any{"format": "human_readable"}, ""
 		if name != "" {
-			where = " in " + cityOrZone(name)
+			at := zoneOf(name)
+			if at == "" {
+				return unknownCity(name)
+			}
+			args["timezone"], where = at, " in "+at
 		}
-		lines = append(lines, "The clock"+where+" says: "+clocks[i])
+		if i < len(clocks) {
+			lines = append(lines, "The clock"+where+" says: "+clocks[i])
+		}
+		one := t.call("get_current_time", args)
+		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
+	}
+	if len(lines) < len(named) {
+		return asks
 	}
 	return Reply{Text: strings.Join(lines, "\n")}
-}
-
-func cityOrZone(name string) string {
-	if at := zoneOf(name); at != "" {
-		return at
-	}
-	return name
 }
 
 // cityZone returns the time zone of the city that a message names where pattern looks for it, or "".
@@ -326,8 +309,14 @@ func cityZone(said string, pattern *regexp.Regexp) string {
 
 // zoneOf returns the time zone with the name of a city, or "".
 func zoneOf(city string) string {
-	for _, region := range []string{"Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic"} {
-		name := region + "/" + titleCase(city)
+	names := []string{city} // a zone by its own name
+	if !strings.Contains(city, "/") {
+		names = nil
+	}
+	for _, region := range []string{"Europe/", "America/", "Asia/", "Africa/", "Australia/", "Pacific/", "Atlantic/"} {
+		names = append(names, region+titleCase(city))
+	}
+	for _, name := range names {
 		if _, err := time.LoadLocation(name); err == nil && city != "" {
 			return name
 		}

@@ -404,13 +404,8 @@ func isAmbiguous(said string) bool {
 
 // unitOf returns the unit of time that a word begins with.
 func unitOf(word string) time.Duration {
-	word = strings.ToLower(word)
-	for start, unit := range map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if strings.HasPrefix(word, start) {
-			return unit
-		}
-	}
-	return time.Second
+	const day = 24 * time.Hour
+	return map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day, "w": 7 * day}[strings.ToLower(word[:min(1, len(word))])]
 }
 
 // everyPlan returns the schedule of what is wanted every day, weekday, or day of that name.

@@ -193,26 +193,25 @@ func shortNumber(n float64) string {
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
-// markdownTable returns a Markdown table. Semicolons or newlines separate rows, commas separate cells.
-func markdownTable(text string) string {
-	var b strings.Builder
-	columns := 0
+// splitRows reads a table whose rows are between semicolons or newlines, and whose cells between commas.
+func splitRows(text string) (tb table) {
 	for row := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), ",")
-		head := columns == 0
-		if head {
-			columns = len(cells)
+		tb = append(tb, strings.Split(strings.Trim(strings.TrimSpace(row), "|"), ","))
+	}
+	return tb
+}
+
+// markdown returns the table in Markdown, with as many columns as the first row has.
+func (tb table) markdown() string {
+	var b strings.Builder
+	for i, row := range tb {
+		cells := make([]string, len(tb[0]))
+		for k, cell := range row[:min(len(row), len(cells))] {
+			cells[k] = strings.TrimSpace(cell)
 		}
-		for i := range columns {
-			cell := ""
-			if i < len(cells) {
-				cell = strings.TrimSpace(cells[i])
-			}
-			b.WriteString("| " + cell + " ")
-		}
-		b.WriteString("|\n")
-		if head {
-			b.WriteString(strings.Repeat("|---", columns) + "|\n")
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
 		}
 	}
 	return strings.TrimSpace(b.String())
