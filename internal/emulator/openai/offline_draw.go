@@ -12,7 +12,6 @@ var (
 	changePattern = regexp.MustCompile(`(?im)^\W*(?:please )?(?:make it|turn it|change (?:it|the (?:picture|photo|image))|edit (?:it|the (?:picture|photo|image)))\b[\s:,]*(.+)$`)
 	pictureName   = regexp.MustCompile(`(?i)[\p{L}\d_./-]+\.(?:png|jpe?g|webp)\b`)
 	drawable      = regexp.MustCompile(`^(?:cat|picture|image|drawing|red|green|blue|yellow|orange|purple|pink|brown|black|gr[ae]y)$`)
-	madePicture   = regexp.MustCompile(`^Made and sent: (\S+)`)
 )
 
 // hasGroup reports whether a tool is available, or its group listed.
@@ -37,9 +36,7 @@ func (t *turn) drawPicture() Reply {
 	case len(words) > 0:
 		made = "Here is a cat. The rest of “" + what + "” the demo's painter cannot draw."
 	}
-	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, func(text string) string {
-		return pictureReply(text, made+" \"Make it blue\" changes it.")
-	})
+	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, resulting("Made and sent: ", "draw it", made+" \"Make it blue\" changes it."))
 }
 
 // newestPicture returns the picture that a conversation mentioned last: sent, replied to, or made.
@@ -59,15 +56,6 @@ func (t *turn) wantsChange() bool {
 
 // changePicture changes the newest picture of the conversation.
 func (t *turn) changePicture() Reply {
-	return t.useGroupTool("images", "edit_image", map[string]any{"path": t.picture, "prompt": changePattern.FindStringSubmatch(t.said)[1]}, func(text string) string {
-		return pictureReply(text, "Here is "+path.Base(t.picture)+", changed.")
-	})
-}
-
-// pictureReply returns the answer to a user who wanted a picture.
-func pictureReply(text, made string) string {
-	if madePicture.MatchString(text) {
-		return made
-	}
-	return rewordForUser(text)
+	args := map[string]any{"path": t.picture, "prompt": changePattern.FindStringSubmatch(t.said)[1]}
+	return t.useGroupTool("images", "edit_image", args, resulting("Made and sent: ", "change it", "Here is "+path.Base(t.picture)+", changed."))
 }

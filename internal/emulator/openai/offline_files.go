@@ -26,21 +26,20 @@ var (
 	article    = regexp.MustCompile(`(?i)^(?:the|some|a|an|my)\s+`)
 )
 
-func (t *turn) wantsFile() bool {
-	return writeFile.MatchString(t.said) || makeFile.MatchString(t.said)
+// fileIn returns the file that a message wants written, and its content.
+func fileIn(said string) (name, content string) {
+	if m := makeFile.FindStringSubmatch(said); m != nil {
+		return m[1], m[2] + m[3]
+	}
+	if m := writeFile.FindStringSubmatch(said); m != nil {
+		return m[2], m[1]
+	}
+	return "", ""
 }
 
 func (t *turn) writeFileReply() Reply {
-	name, content := "", ""
-	if m := makeFile.FindStringSubmatch(t.said); m != nil {
-		name, content = m[1], m[2]+m[3]
-	} else {
-		m = writeFile.FindStringSubmatch(t.said)
-		name, content = m[2], m[1]
-	}
-	return t.useTool("write_file", map[string]any{"path": name, "content": content}, func(text string) string {
-		return fmt.Sprintf("`%s`: %s", name, rewordForUser(text))
-	})
+	name, content := fileIn(t.said)
+	return t.useTool("write_file", map[string]any{"path": name, "content": content}, resulting("Wrote", "write `"+name+"`", "I wrote `"+name+"`."))
 }
 
 // sendText sends the text file that the message or the conversation wrote last, in the form that can be sent.

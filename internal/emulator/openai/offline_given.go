@@ -271,25 +271,21 @@ func (t *turn) readAddress() Reply {
 	})
 }
 
-// takeGiven answers a message that only gives something.
-func (t *turn) takeGiven() Reply {
-	switch {
+// receipt says what a message gives that asks for nothing; "" if it gives nothing.
+func (t *turn) receipt() string {
+	switch tb := parseTable(t.said); {
 	case contactLine.MatchString(t.said):
-		return Reply{Text: "I have the contact: " + contactLine.FindStringSubmatch(t.said)[1] + ". \"Save this number\" makes me remember it."}
+		return "I have the contact: " + contactLine.FindStringSubmatch(t.said)[1] + ". \"Save this number\" makes me remember it."
 	case thingLine.MatchString(t.said):
-		return Reply{Text: "I have the " + strings.Trim(thingLine.FindString(t.said), "[]?.") + "."}
+		return "I have the " + strings.Trim(thingLine.FindString(t.said), "[]?.") + "."
 	case notReceived.MatchString(t.said):
-		return Reply{Text: "I did not get " + notReceived.FindStringSubmatch(t.said)[1] + "."}
-	case len(parseTable(t.said)) > 0:
-		tb := parseTable(t.said)
-		return Reply{Text: fmt.Sprintf("I have your table: %d rows of %s. Ask me for a sum, an average, the most or the least, a row, or a chart.", len(tb)-1, strings.Join(tb[0], ", "))}
+		return "I did not get " + notReceived.FindStringSubmatch(t.said)[1] + "."
+	case tb != nil:
+		return fmt.Sprintf("I have your table: %d rows of %s. Ask me for a sum, an average, the most or the least, a row, or a chart.", len(tb)-1, strings.Join(tb[0], ", "))
+	case t.said == "" && len(t.given) > 0:
+		return "I have read it. Ask me about it."
 	}
-	return Reply{Text: "I have read it. Ask me about it."}
-}
-
-// onlyGives reports whether the message gives something and asks nothing.
-func (t *turn) onlyGives() bool {
-	return len(parseTable(t.said)) > 0 || contactLine.MatchString(t.said) || thingLine.MatchString(t.said) || notReceived.MatchString(t.said) || t.said == "" && len(t.given) > 0
+	return ""
 }
 
 func readNumber(word string) int {

@@ -237,15 +237,7 @@ func (t *turn) compareClocks() Reply {
 	}
 	return t.withClock(func(now time.Time) Reply {
 		at := time.Date(now.In(here).Year(), now.In(here).Month(), now.In(here).Day(), hour, minute, 0, 0, here)
-		day := ""
-		switch at.In(there).YearDay() - at.YearDay() {
-		case 0:
-		case 1, -364, -365:
-			day = " on the next day"
-		default:
-			day = " on the day before"
-		}
-		return Reply{Text: fmt.Sprintf("When it is %s in %s, it is **%s**%s in %s.", at.Format("15:04"), cityName(m[2]), at.In(there).Format("15:04"), day, cityName(m[3]))}
+		return Reply{Text: fmt.Sprintf("When it is %s in %s, it is **%s** in %s.", at.Format("15:04 on Monday"), cityName(m[2]), at.In(there).Format("15:04 on Monday"), cityName(m[3]))}
 	})
 }
 

@@ -19,6 +19,7 @@ var (
 	asPicture         = regexp.MustCompile(`(?i)\b(pictures?|images?|png|screenshot|photo|render)\b`)
 	showing           = regexp.MustCompile(`(?i)\b(show|see|display|look at)\b`)
 	saying            = regexp.MustCompile(`(?i)\b(says?|text|read|contents?|mentions?|about)\b`)
+	pdfField          = regexp.MustCompile(`(?m)^(Title|Author|Created): *(\S.*)$`)
 	pageCount         = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
 )
 
@@ -125,7 +126,7 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", m[1], name, count[1], firstLine(text))
 	}
 	if len(pages) == 0 || pages[0].where == "" {
-		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], rewordForUser(lastLine(text)))
+		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], rewordForUser(text[strings.LastIndexByte(strings.TrimSpace(text), '\n')+1:]))
 	}
 	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
 		return listMatches(text, name, m[1])
@@ -149,14 +150,11 @@ func describePDF(name, count, info, said string) string {
 	if pageCountAsked.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s has %s %s", name, count, plural(count, "page"))
-	for _, field := range []string{"Title", "Author", "Created"} {
-		if value := fieldValue(info, field); value != "" {
-			fmt.Fprintf(&out, "; %s: %s", strings.ToLower(field), value)
-		}
+	out := fmt.Sprintf("%s has %s %s", name, count, plural(count, "page"))
+	for _, m := range pdfField.FindAllStringSubmatch(info, -1) {
+		out += "; " + strings.ToLower(m[1]) + ": " + strings.TrimSpace(m[2])
 	}
-	return out.String() + "."
+	return out + "."
 }
 
 func plural(count, word string) string {
@@ -164,21 +162,6 @@ func plural(count, word string) string {
 		return word
 	}
 	return word + "s"
-}
-
-// fieldValue returns the value in the line "name: value".
-func fieldValue(text, name string) string {
-	for line := range strings.SplitSeq(text, "\n") {
-		if value, ok := strings.CutPrefix(line, name+": "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
 // listMatches lists the first five sentences that contain the given words, with their page numbers.

@@ -20,6 +20,8 @@ const (
 var (
 	reminderPattern = regexp.MustCompile(`(?is)\bremind (?:me|us)\b|\b(?:set|make|create|add|need|want|give me)\s+(?:me\s+)?(?:a|another)\s+reminder\b|^(?:a\s+)?reminder\b|\b(?:tell|ping|nudge) me to\b|\bwake me\b`)
 	cancelPattern   = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear)\b.*\b(?:reminders?|reminding|schedules?|scheduled)\b|\b(?:don't|do not|stop) remind`)
+	cancelsThat     = regexp.MustCompile(`(?i)^(?:(?:no|oh|ok|please|actually|sorry|wait|never ?mind)\b[\s,.!]*)*(?:never ?mind|(?:cancel|undo|delete|remove|drop|forget) (?:it|that|this)(?: one)?(?: again)?(?:,? please)?)\W*$`)
+	allOfThem       = regexp.MustCompile(`(?i)\b(?:all|every|everything)\b`)
 	keepPattern     = regexp.MustCompile(`(?i)\b(?:keep|except|but not|apart from|other than)\b(.+)$`)
 	correction      = regexp.MustCompile(`(?is)^((?:(?:no|oh|sorry|wait|oops|actually)\b[\s,.!]*)*(?:(?:i meant?|make (?:it|that)|i wanted|it should be|(?:change|move) (?:it|that) to)\s+)?)(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
 	besidesTime     = regexp.MustCompile(`(?i)^(?:\W|\b(?:to|for|on|at|by|instead|please|rather|then)\b)*$`)
@@ -231,51 +233,45 @@ func (t *turn) cancelReminders() Reply {
 	if len(list) == 0 {
 		return Reply{Text: "There is nothing to cancel."}
 	}
-	shares := func(words string) func(scheduledTask) bool {
-		return func(task scheduledTask) bool {
-			return countShared(contentWords(words), contentWords(task.name)) > 0
+	var chosen, kept []scheduledTask
+	all := allOfThem.MatchString(said)
+	words := contentWords(cancelWords.ReplaceAllString(said, " "))
+	for _, task := range list {
+		name := contentWords(task.name)
+		named := countShared(words, name) > 0 || len(words) == 0 && (all || len(list) == 1 || task.id == t.last.task)
+		if named && countShared(contentWords(keep), name) == 0 {
+			chosen = append(chosen, task)
+		} else {
+			kept = append(kept, task)
 		}
 	}
-	all := regexp.MustCompile(`(?i)\b(?:all|every|everything)\b`).MatchString(said)
-	chosen := list
 	switch {
-	case all && keep != "":
-		if chosen = slices.DeleteFunc(slices.Clone(list), shares(keep)); len(chosen) == len(list) {
-			return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
-		}
-	case !all:
-		named := shares(strings.Join(contentWords(cancelWords.ReplaceAllString(said, " ")), " "))
-		if chosen = slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return !named(task) }); len(chosen) != 1 && len(list) == 1 && len(contentWords(cancelWords.ReplaceAllString(said, " "))) == 0 {
-			chosen = list
-		}
-		if len(chosen) != 1 {
-			return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
-		}
+	case all && keep != "" && len(kept) == 0:
+		return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
+	case len(chosen) == 0 || len(chosen) > 1 && !all:
+		return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
 	}
-	var calls []ToolCall
-	var gone []string
+	var asks Reply
 	for _, task := range chosen {
-		calls = append(calls, ToolCall{Name: "delete_scheduled_task", Arguments: encodeArguments(map[string]any{"task_id": task.id})})
+		one := t.call("delete_scheduled_task", map[string]any{"task_id": task.id})
+		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
 	}
+	var gone []string
 	for _, r := range t.results {
 		if r.call.Name == "delete_scheduled_task" {
 			gone = append(gone, "- "+strings.TrimSuffix(rewordForUser(r.text), " It will not run again."))
 		}
 	}
-	switch {
-	case len(gone) >= len(calls):
-		kept := ""
-		if len(chosen) < len(list) && all {
-			kept = "\n\nI kept:\n" + strings.Join(taskLines(slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return slices.Contains(chosen, task) })), "\n")
-		}
-		return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n") + kept}
-	case !t.tools["delete_scheduled_task"]:
-		return t.decline()
+	if len(gone) < len(chosen) {
+		return asks
 	}
-	return Reply{Calls: calls}
+	if all && len(kept) > 0 {
+		gone = append(gone, "\nI kept:\n"+strings.Join(taskLines(kept), "\n"))
+	}
+	return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n")}
 }
 
-var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)
+var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|undo|forget|never ?mind|delete|remove|stop|drop|clear|every|everything|actually|sorry|wait|ok|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)
 
 // reminderText returns the subject of the reminder, without the time.
 func reminderText(said string) string {

@@ -39,14 +39,14 @@ func (t *turn) rules() []rule {
 		{t.countsDays(), t.countDays},
 		{onDate.MatchString(t.said) && weekdayAsked.MatchString(onDate.ReplaceAllString(t.said, "")), t.tellWeekday},
 		{waitsFor.MatchString(t.said), t.decline},
-		{cancelPattern.MatchString(bare), t.cancelReminders},
+		{cancelPattern.MatchString(bare) || t.last.task != "" && cancelsThat.MatchString(bare), t.cancelReminders},
 		{corrected(t.before, t.asked, t.said) != "", t.correct},
 		{asksForReminder(bare), t.scheduleReminder},
 		{saveContact.MatchString(t.said) && lastContact(t.given, t.whole) != "", t.keepContact},
 		{asksToRemember(t.said), t.remember},
 		{cityZone(t.said, livesIn) != "", func() Reply { return t.note(strings.TrimSpace(strings.TrimRight(t.said, ".! "))) }},
 		{forgetPattern.MatchString(strings.TrimSpace(t.said)), t.forget},
-		{t.wantsFile(), t.writeFileReply},
+		{writeFile.MatchString(t.said) || makeFile.MatchString(t.said), t.writeFileReply},
 		{len(t.written) > 0 && sendFile.MatchString(t.said), t.sendText},
 		{listAdd.MatchString(t.said) && t.listName() != "", t.addToList},
 		{t.dropsFromList(), t.dropFromList},
@@ -74,7 +74,7 @@ func (t *turn) rules() []rule {
 		rule{t.asksOfGiven(), t.answerGiven},
 		rule{len(t.sentFiles) > 0, func() Reply { return t.unsupportedFile(t.sentFiles[len(t.sentFiles)-1]) }},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
-		rule{t.onlyGives(), t.takeGiven},
+		rule{t.receipt() != "", func() Reply { return Reply{Text: t.receipt()} }},
 	)
 }
 
