@@ -70,7 +70,7 @@ func asksToRemember(said string) bool {
 
 // isRecall reports whether the message asks for a fact that users told about themselves.
 func (t *turn) isRecall() bool {
-	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && !advice.MatchString(t.said) && len(contentWords(t.said)) > 0
+	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && !advice.MatchString(t.said) && (len(contentWords(t.said)) > 0 || closestNote(t.said, t.notes) != "")
 }
 
 // recall answers from the saved notes.
@@ -100,10 +100,14 @@ func (t *turn) recall() Reply {
 // closestNote returns the note that shares the most words with a question, and more than half of them; the newest
 // of several.
 func closestNote(question string, notes []string) string {
-	words := contentWords(question)
+	wordsOf := contentWords
+	if len(wordsOf(question)) == 0 {
+		wordsOf = rareWords // what is my name?
+	}
+	words := wordsOf(question)
 	best, most := "", len(words)/2+1
 	for _, note := range notes {
-		if shared := countShared(words, contentWords(note)); shared >= most {
+		if shared := countShared(words, wordsOf(note)); shared >= most {
 			best, most = note, shared
 		}
 	}

@@ -32,7 +32,7 @@ var (
 	everyDay        = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|weekday|` + weekdayWord + `)\b|\b(daily)\b|\bon (weekdays)\b`)
 	everySome       = regexp.MustCompile(`(?i)\bevery\s+(?:(` + numberWord + `)\s+)?(minutes?|hours?)\b`)
 	everyOther      = regexp.MustCompile(`(?i)\b(?:every|each)\b`)
-	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)|\b(?:in (?:` + numberWord + `) (?:month|year)|next (?:week|month|year)|(?:before|after) (?:tomorrow|` + weekdayWord + `)|(?:days?|weeks?|months?) (?:from|after|before)|` + otherTimes + `)\b`)
+	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)|\b(?:in (?:` + numberWord + `) (?:month|year)|next (?:week|month|year)|(?:before|after) (?:tomorrow|` + weekdayWord + `)|(?:days?|weeks?|months?) (?:from|after|before)|(?:from|between) \d{1,2}|` + otherTimes + `)\b`)
 	ordinal         = regexp.MustCompile(`(?i)\b(?:on|by) (?:the )?\d{1,2}(?:st|nd|rd|th)\b`)
 	onDay           = regexp.MustCompile(`(?i)\b(?:(?:on|by)\s+)?(?:this\s+|next\s+)?(` + weekdayWord + `)\b`)
 	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b(?:,?\s+(\d{4})\b)?`)
@@ -64,6 +64,9 @@ func asksForReminder(said string) bool {
 // scheduleReminder schedules a reminder.
 func (t *turn) scheduleReminder() Reply {
 	what := reminderText(t.said)
+	if what == "" && t.hasWord("wake") {
+		what = "wake up"
+	}
 	if what == "" {
 		return Reply{Text: "What shall I remind you of, and when? For example: remind me in 10 minutes to stretch."}
 	}

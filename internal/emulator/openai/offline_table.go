@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var (
@@ -14,6 +15,7 @@ var (
 	meanPattern  = regexp.MustCompile(`(?i)\b(average|mean)\b`)
 	sumOfPattern = regexp.MustCompile(`(?i)\b(add up|sum|total|altogether|in all)\b`)
 	barsPattern  = regexp.MustCompile(`(?i)\b(charts?|graph|diagram|plot)\b`)
+	inMonth      = regexp.MustCompile(`(?i)\bin (?:` + monthWord + `)\b`)
 	ruleLine     = regexp.MustCompile(`^[\s|:-]+$`)
 )
 
@@ -134,8 +136,13 @@ func (tb table) rows(question string) (rows [][]string, which string) {
 		if tb.isNumeric(i) {
 			continue
 		}
+		dates := true
 		named := func(row []string) bool {
 			cell := strings.Join(strings.FieldsFunc(strings.ToLower(row[i]), isNoWord), " ")
+			at, err := time.Parse(time.DateOnly, row[i])
+			if dates = dates && err == nil; err == nil && strings.Contains(words, " "+strings.ToLower(at.Month().String())+" ") {
+				return true
+			}
 			return cell != "" && strings.Contains(words, " "+cell+" ")
 		}
 		var found [][]string
@@ -148,7 +155,12 @@ func (tb table) rows(question string) (rows [][]string, which string) {
 				}
 			}
 		}
-		if len(found) > 0 {
+		switch {
+		case len(found) == 0 && dates && inMonth.MatchString(question):
+			return nil, "" // of another month
+		case len(found) > 0 && dates:
+			rows, which = found, which+" "+inMonth.FindString(question)
+		case len(found) > 0:
 			rows, which = found, which+" for "+strings.Join(names, " and ")
 		}
 	}
