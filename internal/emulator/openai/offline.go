@@ -44,17 +44,19 @@ type rule struct {
 type turn struct {
 	said        string          // the wish: the user's last message, or a part of it, without marks
 	whole       string          // the whole message
-	lower       string          // the same in lower case
 	sentFiles   []string        // files sent with it
 	files       []string        // all files of the conversation, the newest last
 	picture     string          // the newest picture of the conversation
 	tools       map[string]bool // callable tools
 	listedTools map[string]bool // callable tools that are in the tools array
 	groups      []group
-	notes       []string // notes that the user saved
-	given       []given  // what the user has given, the newest last
-	written     []given  // text files that were written
-	last        scheduled
+	notes       []string                   // notes that the user saved
+	given       []given                    // what the user has given, the newest last
+	written     []given                    // text files that were written
+	before      string                     // what the message before asks for, with what has corrected it
+	asked       string                     // what the bot said last
+	last        made                       // what came of the message before
+	corrects    bool                       // the message asks for another time of that
 	schemas     map[string]json.RawMessage // parameters of the tools in the tools array
 	results     []result                   // calls made in this turn, with their results
 	rounds      int
@@ -111,13 +113,15 @@ func newTurn(req Request) *turn {
 	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
 		t.sentFiles = append(t.sentFiles, mark[1])
 	}
-	if text = plainText(text); tryAgain.MatchString(text) && before >= 0 {
-		text = plainText(req.Messages[before].Content)
+	if text = inEnglish(plainText(text)); tryAgain.MatchString(text) && before >= 0 {
+		text = inEnglish(plainText(req.Messages[before].Content))
 	}
-	t.said, t.lower, t.whole = text, strings.ToLower(text), text
+	t.said, t.whole = text, text
 	t.picture = newestPicture(req.Messages[:last+1])
 	// What the turn itself changes must not change what its wishes mean.
-	t.notes, t.last = savedNotes(req.Messages[:last+1]), lastScheduled(req.Messages[:last+1])
+	t.notes = savedNotes(req.Messages[:last+1])
+	t.before, t.asked = lastAsked(req.Messages[:last])
+	t.last = lastMade(req.Messages[max(0, before):last])
 	t.readResults(req.Messages[last+1:])
 	t.addBridgeTools(req.Messages)
 	return t
@@ -188,24 +192,9 @@ func (t *turn) toolResult(tool string) (string, bool) {
 
 // hasWord reports whether the message contains one of the words.
 func (t *turn) hasWord(words ...string) bool {
-	for _, w := range words {
-		for from := 0; ; {
-			at := strings.Index(t.lower[from:], w)
-			if at < 0 {
-				break
-			}
-			at += from
-			end := at + len(w)
-			if (at == 0 || !isWord(t.lower[at-1])) && (end == len(t.lower) || !isWord(t.lower[end])) {
-				return true
-			}
-			from = end
-		}
-	}
-	return false
+	said := strings.FieldsFunc(strings.ToLower(t.said), isNoWord)
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(said, w) })
 }
-
-func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' }
 
 // encodeArguments encodes the arguments of a call.
 func encodeArguments(args map[string]any) string {
@@ -224,6 +213,11 @@ func (t *turn) useTool(tool string, args map[string]any, answer func(string) str
 	if text, ok := t.toolResult(tool); ok {
 		return Reply{Text: answer(cmp.Or(strings.TrimSpace(text), "(the tool said nothing)"))}
 	}
+	return t.call(tool, args)
+}
+
+// call calls a tool, if it is there and calls have not led nowhere for long.
+func (t *turn) call(tool string, args map[string]any) Reply {
 	switch {
 	case !t.tools[tool]:
 		return Reply{Text: fmt.Sprintf("That needs the tool `%s`, which I do not have here.", tool)}
@@ -231,6 +225,16 @@ func (t *turn) useTool(tool string, args map[string]any, answer func(string) str
 		return Reply{Text: "I have tried several times without getting further, so I stop here."}
 	}
 	return Reply{Calls: []ToolCall{{Name: tool, Arguments: encodeArguments(args)}}}
+}
+
+// resulting words the result of a tool: an answer to one that begins like a success, and else why not.
+func resulting(success, trouble, answer string) func(string) string {
+	return func(text string) string {
+		if strings.HasPrefix(text, success) {
+			return answer
+		}
+		return "I could not " + trouble + ": " + rewordForUser(text)
+	}
 }
 
 // ensureTool makes the tool of a group available. It returns a reply if a call or a message to the user
@@ -243,9 +247,13 @@ func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 		return reply, true
 	}
 	for _, d := range t.results {
-		if d.call.Name == loadTool && strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
-			return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
+		if d.call.Name != loadTool || !strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
+			continue
 		}
+		if strings.HasPrefix(d.text, "Loaded ") {
+			return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but not with what that needs. "+cannot+setKey, groupName)}, true
+		}
+		return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
 	}
 	listed := slices.ContainsFunc(t.groups, func(g group) bool { return g.name == groupName })
 	switch {
@@ -253,10 +261,8 @@ func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
 		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, which is not set up here.", groupName)}, true
 	case !t.tools[loadTool]:
 		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, and I cannot load it here.", groupName)}, true
-	case t.rounds >= maxRounds:
-		return Reply{Text: "I have tried several times without getting further, so I stop here."}, true
 	}
-	return Reply{Calls: []ToolCall{{Name: loadTool, Arguments: encodeArguments(map[string]any{"group_name": groupName})}}}, true
+	return t.call(loadTool, map[string]any{"group_name": groupName}), true
 }
 
 func firstLine(s string) string {

@@ -15,12 +15,8 @@ var (
 func (t *turn) startInBackground() Reply {
 	task := strings.TrimSpace(inBackground.FindStringSubmatch(t.said)[1])
 	title := shorten(task, 60)
-	return t.useGroupTool("background", "start_background_task", map[string]any{"task": task, "title": title}, func(text string) string {
-		if !strings.HasPrefix(text, "Started ") {
-			return "I could not start that: " + rewordForUser(text)
-		}
-		return fmt.Sprintf("I work on it in the background: %s. We can go on meanwhile; the result comes here.", strings.TrimRight(title, "."))
-	})
+	return t.useGroupTool("background", "start_background_task", map[string]any{"task": task, "title": title}, resulting("Started ", "start that",
+		"I work on it in the background: "+strings.TrimRight(title, ".")+". We can go on meanwhile; the result comes here."))
 }
 
 // tellResult tells the result of a background task.

@@ -11,7 +11,8 @@ var (
 	drawPattern   = regexp.MustCompile(`(?im)^(?:(?:please|can you|could you|oh|now|and|also)[,\s]+)*(?:draw|paint|sketch)\b(?:\s+(?:me|us))?\s+(.+)$|\b(?:make|draw|paint|create|generate|give me|i want|i need|want)\b.*?\b(?:picture|image) of\s+(.+)$`)
 	changePattern = regexp.MustCompile(`(?im)^\W*(?:please )?(?:make it|turn it|change (?:it|the (?:picture|photo|image))|edit (?:it|the (?:picture|photo|image)))\b[\s:,]*(.+)$`)
 	pictureName   = regexp.MustCompile(`(?i)[\p{L}\d_./-]+\.(?:png|jpe?g|webp)\b`)
-	madePicture   = regexp.MustCompile(`^Made and sent: (\S+)`)
+	drawable      = regexp.MustCompile(`^(?:cat|picture|image|drawing)$`)
+	colour        = regexp.MustCompile(`(?i)\b(?:red|green|blue|yellow|orange|purple|pink|brown|black|gr[ae]y)\b`)
 )
 
 // hasGroup reports whether a tool is available, or its group listed.
@@ -28,9 +29,15 @@ func (t *turn) wantsDrawing() bool {
 func (t *turn) drawPicture() Reply {
 	m := drawPattern.FindStringSubmatch(t.said)
 	what := strings.Trim(m[1]+m[2], " .!?")
-	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, func(text string) string {
-		return pictureReply(text, "Here is "+what+". The demo draws it by rules. \"Make it blue\" changes it.")
-	})
+	words := slices.DeleteFunc(contentWords(what), func(w string) bool { return drawable.MatchString(w) || colour.MatchString(w) })
+	made := "Here is " + what + "."
+	switch {
+	case !t.hasWord("cat", "cats"):
+		made = "The demo's painter knows cats alone: this is a pattern instead of “" + what + "”."
+	case len(words) > 0:
+		made = "Here is a cat. The rest of “" + what + "” the demo's painter cannot draw."
+	}
+	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, resulting("Made and sent: ", "draw it", made+" \"Make it blue\" changes it."))
 }
 
 // newestPicture returns the picture that a conversation mentioned last: sent, replied to, or made.
@@ -50,15 +57,9 @@ func (t *turn) wantsChange() bool {
 
 // changePicture changes the newest picture of the conversation.
 func (t *turn) changePicture() Reply {
-	return t.useGroupTool("images", "edit_image", map[string]any{"path": t.picture, "prompt": changePattern.FindStringSubmatch(t.said)[1]}, func(text string) string {
-		return pictureReply(text, "Here is "+path.Base(t.picture)+", changed.")
-	})
-}
-
-// pictureReply returns the answer to a user who wanted a picture.
-func pictureReply(text, made string) string {
-	if madePicture.MatchString(text) {
-		return made
+	if !colour.MatchString(t.said) {
+		return Reply{Text: "The demo's painter changes only the colour, as in \"make it blue\". " + cannot + setKey}
 	}
-	return rewordForUser(text)
+	args := map[string]any{"path": t.picture, "prompt": changePattern.FindStringSubmatch(t.said)[1]}
+	return t.useGroupTool("images", "edit_image", args, resulting("Made and sent: ", "change it", "Here is "+path.Base(t.picture)+", changed."))
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -8,47 +9,45 @@ import (
 	"strings"
 )
 
+// aList matches a list with its name, if it has one.
+const aList = `(?:my|the|our)\s+((?:[\p{L}-]+\s+){0,2})list\b`
+
 var (
-	readFile   = regexp.MustCompile(`(?i)\b(?:read|show|open|print)\b.*?\b(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?`)
+	readFile   = regexp.MustCompile(`(?i)\b(?:read|show|open|print|what(?:'s| is)(?: written)? in)\b.*?\b(?:file\s+)?["'` + "`" + `]?([\w./-]+\.[a-z]\w{0,7})["'` + "`" + `]?`)
 	writeFile  = regexp.MustCompile(`(?is)\b(?:write|save|put)\s+["'“` + "`" + `](.+)["'”` + "`" + `]\s+(?:in|to|into|as)\s+(?:the\s+|a\s+)?(?:file\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})`)
-	makeFile   = regexp.MustCompile(`(?is)\b(?:make|create|write|start)\s+(?:me\s+)?(?:a\s+|the\s+)?(?:new\s+)?(?:text\s+)?file\s+(?:called\s+|named\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?\s+(?:with|containing|that says|saying)\s+(?:the text\s+)?["“](.+)["”]`)
+	makeFile   = regexp.MustCompile(`(?is)\b(?:make|create|write|start|save)\s+(?:me\s+)?(?:a\s+|the\s+)?(?:new\s+)?(?:text\s+)?(?:file|note)\s+(?:called\s+|named\s+)?["'` + "`" + `]?([\w./-]+\.\w{1,8})["'` + "`" + `]?\s+(?:with|containing|that says|saying)(?:\s+the (?:text|words|content)s?)?\s*:?\s*(?:["“](.+)["”]|([^"“]+)$)`)
 	sendFile   = regexp.MustCompile(`(?i)^(?:please )?(?:send|give|show) (?:(?:it|that|the file|this) to me|me (?:it|that|the file|this)|it|that)\W*(?:please)?\W*$`)
 	filesKnown = regexp.MustCompile(`(?i)\b(?:which|what|list|show)\b.*\bfiles\b`)
-	listAdd    = regexp.MustCompile(`(?is)\b(?:add|put|write)\s+(.+?)\s+(?:to|on|onto|in)\s+(?:my|the|our)\s+([\p{L} -]{2,30}?)\s+list\b`)
-	listShow   = regexp.MustCompile(`(?i)\b(?:what(?:'s| is)?|show|read|tell)\b.*\b(?:my|the|our)\s+([\p{L} -]{2,30}?)\s+list\b`)
+	listAdd    = regexp.MustCompile(`(?is)\b(?:add|put|write)\s+(.+?)\s+(?:to|on|onto|in)\s+` + aList)
+	listShow   = regexp.MustCompile(`(?i)\b(?:what(?:'s| is)?|show|read|tell)\b.*\b(?:on\s+` + aList + `|(?:my|the|our)\s+(?:[\p{L}-]+\s+){1,2}list\b)`)
 	listDrop   = regexp.MustCompile(`(?i)\b(?:take off|remove|cross off|tick off|delete)\s+(.+?)(?:\s+from\b.*)?(?:[,.;!?].*)?$|\btake\s+(.+?)\s+off\b`)
-	listNamed  = regexp.MustCompile(`(?i)\b(?:my|the|our)\s+([\p{L} -]{2,30}?)\s+list\b`)
+	listNamed  = regexp.MustCompile(`(?i)\b` + aList)
 	listItems  = regexp.MustCompile(`(?i)\s*,\s*(?:and\s+)?|\s+and\s+`)
 	article    = regexp.MustCompile(`(?i)^(?:the|some|a|an|my)\s+`)
 )
 
-func (t *turn) wantsFile() bool {
-	return writeFile.MatchString(t.said) || makeFile.MatchString(t.said)
+// fileIn returns the file that a message wants written, and its content.
+func fileIn(said string) (name, content string) {
+	if m := makeFile.FindStringSubmatch(said); m != nil {
+		return m[1], m[2] + m[3]
+	}
+	if m := writeFile.FindStringSubmatch(said); m != nil {
+		return m[2], m[1]
+	}
+	return "", ""
 }
 
 func (t *turn) writeFileReply() Reply {
-	name, content := "", ""
-	if m := makeFile.FindStringSubmatch(t.said); m != nil {
-		name, content = m[1], m[2]
-	} else {
-		m = writeFile.FindStringSubmatch(t.said)
-		name, content = m[2], m[1]
-	}
-	return t.useTool("write_file", map[string]any{"path": name, "content": content}, func(text string) string {
-		return fmt.Sprintf("`%s`: %s", name, rewordForUser(text))
-	})
+	name, content := fileIn(t.said)
+	return t.useTool("write_file", map[string]any{"path": name, "content": content}, resulting("Wrote", "write `"+name+"`", "I wrote `"+name+"`."))
 }
 
 // sendText sends the text file that the message or the conversation wrote last, in the form that can be sent.
 func (t *turn) sendText() Reply {
 	last := t.written[len(t.written)-1]
 	file := strings.TrimSuffix(path.Base(last.file), path.Ext(last.file)) + ".docx"
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": last.text}, func(text string) string {
-		if !strings.HasPrefix(text, "Saved") {
-			return "I could not send it: " + firstLine(text)
-		}
-		return fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file)
-	})
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": last.text}, resulting("Saved", "send it",
+		fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file)))
 }
 
 // listFiles lists the files of the conversation.
@@ -74,8 +73,26 @@ func (t *turn) readFileReply() Reply {
 	})
 }
 
+const listEnding = "-list.txt"
+
 func listFile(name string) string {
-	return strings.ReplaceAll(strings.ToLower(name), " ", "-") + "-list.txt"
+	return strings.ReplaceAll(strings.ToLower(name), " ", "-") + listEnding
+}
+
+// listName returns the name of the list that a message is about: the one that it names, or else the one that the
+// conversation wrote last; "" without one.
+func (t *turn) listName() string {
+	for _, said := range []string{t.said, t.whole} {
+		if m := listNamed.FindStringSubmatch(said); m != nil && m[1] != "" {
+			return strings.TrimSpace(m[1])
+		}
+	}
+	for _, f := range slices.Backward(t.written) {
+		if name, ok := strings.CutSuffix(f.file, listEnding); ok {
+			return strings.ReplaceAll(name, "-", " ")
+		}
+	}
+	return ""
 }
 
 func itemsOf(text string) []string {
@@ -91,13 +108,9 @@ func itemsOf(text string) []string {
 // addToList adds what the message names to a list, which is a file.
 func (t *turn) addToList() Reply {
 	m := listAdd.FindStringSubmatch(t.said)
-	items := itemsOf(m[1])
-	return t.useTool("write_file", map[string]any{"path": listFile(m[2]), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, func(text string) string {
-		if !strings.HasPrefix(text, "Wrote") {
-			return "I could not write that down: " + rewordForUser(text)
-		}
-		return fmt.Sprintf("On your %s list now: %s.", m[2], strings.Join(items, ", "))
-	})
+	items, name := itemsOf(m[1]), t.listName()
+	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, resulting("Wrote", "write that down",
+		fmt.Sprintf("On your %s list now: %s.", name, strings.Join(items, ", "))))
 }
 
 // readList returns the items of a list; reply is set while it has to be read.
@@ -115,7 +128,7 @@ func (t *turn) readList(name string) (items []string, reply Reply) {
 }
 
 func (t *turn) showList() Reply {
-	name := listShow.FindStringSubmatch(t.said)[1]
+	name := t.listName()
 	items, wait := t.readList(name)
 	switch {
 	case len(wait.Calls) > 0 || wait.Text != "":
@@ -128,12 +141,12 @@ func (t *turn) showList() Reply {
 
 // dropsFromList reports whether the message takes something off a list that it names.
 func (t *turn) dropsFromList() bool {
-	return listDrop.MatchString(t.said) && listNamed.MatchString(t.whole)
+	return listDrop.MatchString(t.said) && listNamed.MatchString(t.whole) && t.listName() != ""
 }
 
 // dropFromList writes a list without what the message names.
 func (t *turn) dropFromList() Reply {
-	m, name := listDrop.FindStringSubmatch(t.said), listNamed.FindStringSubmatch(t.whole)[1]
+	m, name := listDrop.FindStringSubmatch(t.said), t.listName()
 	items, wait := t.readList(name)
 	if len(wait.Calls) > 0 || wait.Text != "" {
 		return wait
@@ -149,13 +162,6 @@ func (t *turn) dropFromList() Reply {
 	if len(kept) > 0 {
 		content = "- " + strings.Join(kept, "\n- ") + "\n"
 	}
-	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, func(text string) string {
-		if !strings.HasPrefix(text, "Wrote") {
-			return "I could not change the list: " + rewordForUser(text)
-		}
-		if len(kept) == 0 {
-			return fmt.Sprintf("Taken off. Nothing is left on your %s list.", name)
-		}
-		return fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, strings.Join(kept, ", "))
-	})
+	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, resulting("Wrote", "change the list",
+		fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, cmp.Or(strings.Join(kept, ", "), "nothing"))))
 }

@@ -82,21 +82,30 @@ type passage struct{ where, text string }
 // passagesOf splits a text with headings such as "--- Page 2 ---" into sentences.
 func passagesOf(text string) []passage {
 	var list []passage
-	add := func(where, body string) {
-		for _, s := range sentences(body) {
-			list = append(list, passage{where, s})
+	for _, part := range partsOf(text) {
+		for _, s := range sentences(part.text) {
+			list = append(list, passage{part.where, s})
 		}
 	}
+	return list
+}
+
+// partsOf returns what stands below each heading, without the notice of a tool at the end. A text without headings
+// is one part.
+func partsOf(text string) (list []passage) {
 	heads := partHeading.FindAllStringSubmatchIndex(text, -1)
 	if len(heads) == 0 {
-		add("", text)
+		return []passage{{"", text}}
 	}
-	for i, h := range heads {
-		end := len(text)
-		if i+1 < len(heads) {
-			end = heads[i+1][0]
+	heads = append(heads, []int{len(text)})
+	for i, h := range heads[:len(heads)-1] {
+		body := strings.TrimSpace(text[h[1]:heads[i+1][0]])
+		if at := strings.LastIndex("\n"+body, "\n["); at >= 0 && i+2 == len(heads) && strings.HasSuffix(body, "]") {
+			body = strings.TrimSpace(body[:max(0, at-1)])
 		}
-		add(strings.ToLower(text[h[2]:h[3]]), text[h[1]:end])
+		if body != "" {
+			list = append(list, passage{strings.ToLower(text[h[2]:h[3]]), body})
+		}
 	}
 	return list
 }
@@ -209,7 +218,7 @@ func (t *turn) asksOfGiven() bool {
 	if newest := t.given[len(t.given)-1]; newest.text != "" && t.said != "" && tableAnswers(newest.text, t.said, t.whole) {
 		return true
 	}
-	return question.MatchString(t.said) || wantsSummary.MatchString(t.said)
+	return question.MatchString(t.said) || wantsSummary.MatchString(t.said) || barsPattern.MatchString(t.said)
 }
 
 func tableAnswers(text, said, whole string) bool {
@@ -262,25 +271,21 @@ func (t *turn) readAddress() Reply {
 	})
 }
 
-// takeGiven answers a message that only gives something.
-func (t *turn) takeGiven() Reply {
-	switch {
+// receipt says what a message gives that asks for nothing; "" if it gives nothing.
+func (t *turn) receipt() string {
+	switch tb := parseTable(t.said); {
 	case contactLine.MatchString(t.said):
-		return Reply{Text: "I have the contact: " + contactLine.FindStringSubmatch(t.said)[1] + ". \"Save this number\" makes me remember it."}
+		return "I have the contact: " + contactLine.FindStringSubmatch(t.said)[1] + ". \"Save this number\" makes me remember it."
 	case thingLine.MatchString(t.said):
-		return Reply{Text: "I have the " + strings.Trim(thingLine.FindString(t.said), "[]?.") + "."}
+		return "I have the " + strings.Trim(thingLine.FindString(t.said), "[]?.") + "."
 	case notReceived.MatchString(t.said):
-		return Reply{Text: "I did not get " + notReceived.FindStringSubmatch(t.said)[1] + "."}
-	case len(parseTable(t.said)) > 0:
-		tb := parseTable(t.said)
-		return Reply{Text: fmt.Sprintf("I have your table: %d rows of %s. Ask me for a sum, an average, the most or the least, a row, or a chart.", len(tb)-1, strings.Join(tb[0], ", "))}
+		return "I did not get " + notReceived.FindStringSubmatch(t.said)[1] + "."
+	case tb != nil:
+		return fmt.Sprintf("I have your table: %d rows of %s. Ask me for a sum, an average, the most or the least, a row, or a chart.", len(tb)-1, strings.Join(tb[0], ", "))
+	case t.said == "" && len(t.given) > 0:
+		return "I have read it. Ask me about it."
 	}
-	return Reply{Text: "I have read it. Ask me about it."}
-}
-
-// onlyGives reports whether the message gives something and asks nothing.
-func (t *turn) onlyGives() bool {
-	return len(parseTable(t.said)) > 0 || contactLine.MatchString(t.said) || thingLine.MatchString(t.said) || notReceived.MatchString(t.said) || t.said == "" && len(t.given) > 0
+	return ""
 }
 
 func readNumber(word string) int {

@@ -21,6 +21,7 @@ var (
 	addEvent   = regexp.MustCompile(`(?i)\b(?:put|add|create|schedule|book|make|enter|set up)\b.*\b(?:calendar|appointment|meeting|event)\b`)
 	inCalendar = regexp.MustCompile(`(?i)\b(?:in|into|on|to)\s+(?:my|the|our)\s+calendar\b`)
 	eventVerb  = regexp.MustCompile(`(?i)^(?:please )?(?:put|add|create|schedule|book|make|enter|set up)\s+(?:me\s+)?(?:an?\s+|the\s+)?`)
+	mailID     = regexp.MustCompile(`"id":\s*"([^"]+)"`)
 	duration   = regexp.MustCompile(`(?i),?\s*\b(?:for\s+)?(half an hour|(?:` + numberWord + `)\s+(?:hours?|minutes?))\b`)
 )
 
@@ -39,29 +40,9 @@ func (t *turn) googleRules() []rule {
 // useGroupTool loads the group of a tool if necessary and uses the tool.
 func (t *turn) useGroupTool(group, tool string, args map[string]any, answer func(string) string) Reply {
 	if reply, wait := t.ensureTool(group, tool); wait {
-		for _, d := range t.results {
-			if d.call.Name == loadTool && strings.HasPrefix(d.text, "Loaded ") {
-				return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but not with what that needs. "+cannot+setKey, group)}
-			}
-		}
 		return reply
 	}
 	return t.useTool(tool, args, answer)
-}
-
-// email is an email in the result of gmail_search.
-type email struct {
-	ID      string `json:"id"`
-	Subject string `json:"subject"`
-	From    string `json:"from"`
-}
-
-func parseEmails(text string) ([]email, bool) {
-	var found struct {
-		Messages []email `json:"messages"`
-	}
-	err := json.Unmarshal([]byte(text), &found)
-	return found.Messages, err == nil
 }
 
 // maxShown bounds a list in an answer.
@@ -90,12 +71,12 @@ func (t *turn) createEvent() Reply {
 		if length != nil {
 			long = 30 * time.Minute
 			if parts := strings.Fields(length[1]); len(parts) == 2 {
-				long = time.Duration(readNumber(parts[0])) * map[byte]time.Duration{'h': time.Hour, 'm': time.Minute}[parts[1][0]|0x20]
+				long = time.Duration(readNumber(parts[0])) * unitOf(parts[1])
 			}
 		}
 		args, when, ok := parseSchedule(said, now)
 		if !ok || args["date"] == nil {
-			return Reply{Text: "When is it? I understand “tomorrow at 9:00” and “on Friday at 2 pm”."}
+			return Reply{Text: "When is it? " + understood + "tomorrow at 9:00” and “on Friday at 2 pm”."}
 		}
 		day, err := time.ParseInLocation(time.DateOnly, fmt.Sprint(args["date"]), now.Location())
 		if err != nil {
@@ -106,9 +87,13 @@ func (t *turn) createEvent() Reply {
 		for _, small := range []string{" for", " on", " at"} {
 			what = strings.TrimSuffix(what, small)
 		}
-		return t.useGroupTool("google_calendar", "calendar_create_event", map[string]any{
+		tool, event := "calendar_create_event", map[string]any{
 			"calendar_id": "primary", "summary": what, "start": start.Format(time.RFC3339), "end": start.Add(long).Format(time.RFC3339),
-		}, func(text string) string {
+		}
+		if t.corrects && t.last.event != "" {
+			tool, event["event_id"] = "calendar_update_event", t.last.event
+		}
+		return t.useGroupTool("google_calendar", tool, event, func(text string) string {
 			if !strings.Contains(text, `"id"`) {
 				return rewordForUser(text)
 			}
@@ -126,27 +111,20 @@ func (t *turn) listEmails() Reply {
 		query, from = query+" from:"+strings.ToLower(m[1]), " from "+m[1]
 	}
 	return t.useGroupTool("google_gmail", "gmail_search", map[string]any{"query": query}, func(text string) string {
-		all, ok := parseEmails(text)
-		if !ok {
+		lines, ok := listed(text)
+		switch {
+		case !ok:
 			return rewordForUser(text)
-		}
-		if len(all) == 0 {
-			if query == "in:inbox" {
-				return "Your inbox is empty."
-			}
+		case len(lines) == 0 && query == "in:inbox":
+			return "Your inbox is empty."
+		case len(lines) == 0:
 			return "There is no " + unread + "email" + from + " in your inbox."
 		}
-		var b strings.Builder
-		fmt.Fprintf(&b, "There are %d %semails%s in your inbox:\n", len(all), unread, from)
-		for i, l := range all {
-			if i == maxShown {
-				fmt.Fprintf(&b, "\n- … and %d more", len(all)-maxShown)
-				break
-			}
-			from, _, _ := strings.Cut(l.From, " <")
-			fmt.Fprintf(&b, "\n- **%s**, from %s", l.Subject, from)
+		count := len(lines)
+		if count > maxShown {
+			lines = append(lines[:maxShown:maxShown], fmt.Sprintf("- … and %d more", count-maxShown))
 		}
-		return b.String()
+		return fmt.Sprintf("There are %d %semails%s in your inbox:\n\n%s", count, unread, from, strings.Join(lines, "\n"))
 	})
 }
 
@@ -162,46 +140,44 @@ func (t *turn) trashSpam() Reply {
 	if !ok {
 		return t.useGroupTool("google_gmail", "gmail_search", map[string]any{"query": "in:spam", "max_results": 100}, nil)
 	}
-	all, ok := parseEmails(found)
-	switch {
-	case !ok:
+	if lines, ok := listed(found); !ok {
 		return Reply{Text: rewordForUser(found)}
-	case len(all) == 0:
+	} else if len(lines) == 0 {
 		return Reply{Text: "There is no spam."}
 	}
 	var ids []string
-	for _, l := range all {
-		ids = append(ids, l.ID)
+	for _, id := range mailID.FindAllStringSubmatch(found, -1) {
+		ids = append(ids, id[1])
 	}
 	return t.useTool("gmail_batch_modify", map[string]any{
 		"message_ids": ids, "add_labels": []string{"TRASH"}, "remove_labels": []string{"SPAM"},
 	}, nil)
 }
 
+// listEvents lists the next events, or those of the day that the message names.
 func (t *turn) listEvents() Reply {
-	return t.useGroupTool("google_calendar", "calendar_list_events", map[string]any{"calendar_id": "primary", "max_results": maxShown}, func(text string) string {
-		var found struct {
-			Events []struct {
-				Summary string `json:"summary"`
-				Start   struct {
-					DateTime string `json:"dateTime"`
-					Date     string `json:"date"`
-				} `json:"start"`
-			} `json:"events"`
-		}
-		if json.Unmarshal([]byte(text), &found) != nil || len(found.Events) == 0 {
-			return shorten(rewordForUser(text), 1500)
-		}
-		var b strings.Builder
-		b.WriteString("In your calendar:\n")
-		for _, e := range found.Events {
-			when := e.Start.Date
-			if at, err := time.Parse(time.RFC3339, e.Start.DateTime); err == nil {
-				when = at.Format("Monday 2 January at 15:04")
+	args, when := map[string]any{"calendar_id": "primary", "max_results": maxShown}, ""
+	if _, wait := t.ensureTool("google_calendar", "calendar_list_events"); !wait && namedDay(t.said) != "" {
+		clock := t.withClock(func(now time.Time) Reply {
+			if day, ok := dayIn(t.said, now); ok {
+				args["time_min"], args["time_max"] = day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339)
+				when = " on " + day.Format("Monday 2 January")
 			}
-			fmt.Fprintf(&b, "\n- **%s**, %s", e.Summary, when)
+			return Reply{}
+		})
+		if len(clock.Calls) > 0 || clock.Text != "" {
+			return clock
 		}
-		return b.String()
+	}
+	return t.useGroupTool("google_calendar", "calendar_list_events", args, func(text string) string {
+		lines, ok := listed(text)
+		switch {
+		case !ok:
+			return shorten(rewordForUser(text), 1500)
+		case len(lines) == 0:
+			return "Nothing is in your calendar" + when + "."
+		}
+		return "In your calendar" + when + ":\n\n" + strings.Join(lines, "\n")
 	})
 }
 
@@ -214,18 +190,14 @@ func (t *turn) readSheet() Reply {
 		if json.Unmarshal([]byte(text), &found) != nil || len(found.Values) == 0 {
 			return shorten(rewordForUser(text), 1500)
 		}
-		var b strings.Builder
-		b.WriteString("The sheet *Budget* says:\n\n")
-		for i, row := range found.Values {
-			b.WriteString("|")
-			for _, cell := range row {
-				fmt.Fprintf(&b, " %v |", cell)
+		var tb table
+		for _, row := range found.Values {
+			cells := make([]string, len(row))
+			for i, cell := range row {
+				cells[i] = fmt.Sprint(cell)
 			}
-			b.WriteString("\n")
-			if i == 0 {
-				b.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
-			}
+			tb = append(tb, cells)
 		}
-		return b.String()
+		return "The sheet *Budget* says:\n\n" + tb.markdown()
 	})
 }

@@ -14,6 +14,8 @@ var (
 	advice        = regexp.MustCompile(`(?i)\b(?:should|shall|could|would|can|might|to do|need|have to|must)\b`)
 	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat (?:did|have) i (?:tell|told) you\W*$`)
 	noteLine      = regexp.MustCompile(`(?m)^- (.+)$`)
+	pointsBack    = regexp.MustCompile(`(?i)^(?:that|this|it|these|those|them)(?: please| for (?:me|later|next time)| too)*$`)
+	besidesFact   = regexp.MustCompile(`(?i)(?:[\s,.;:–-]*\b(?:please|and|so|can you|could you|will you|would you|you should|i want you to|don't forget to|try to|always))*[\s,.;:–-]*$`)
 	savedDay      = regexp.MustCompile(` \(saved \d{1,2} [A-Z][a-z]{2} \d{4}\)$`)
 	forgetPattern = regexp.MustCompile(`(?i)^(?:please )?forget(?: what i (?:told|said)(?: to)?(?: you)?)?(?: about| that)? (.{2,500}?)[.!]*$`)
 	nowInstead    = regexp.MustCompile(`(?i)^(.+?)[,;:.]\s+(?:because |as )?(?:s?he|it|they|that)(?:'s| is|'re| are)\s+(.+)$`)
@@ -41,7 +43,7 @@ func savedNotes(messages []Message) []string {
 				}
 			}
 			if text := plainText(m.Content); asksToRemember(text) {
-				notes = append(notes, strings.TrimSpace(remember.FindStringSubmatch(text)[1]))
+				notes = append(notes, factIn(text))
 			}
 		case "assistant":
 			for _, c := range m.ToolCalls {
@@ -68,7 +70,7 @@ func asksToRemember(said string) bool {
 
 // isRecall reports whether the message asks for a fact that users told about themselves.
 func (t *turn) isRecall() bool {
-	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && !advice.MatchString(t.said) && len(contentWords(t.said)) > 0
+	return recallAll.MatchString(t.said) || recallPattern.MatchString(strings.TrimSpace(t.said)) && !advice.MatchString(t.said) && (len(contentWords(t.said)) > 0 || closestNote(t.said, t.notes) != "")
 }
 
 // recall answers from the saved notes.
@@ -98,10 +100,14 @@ func (t *turn) recall() Reply {
 // closestNote returns the note that shares the most words with a question, and more than half of them; the newest
 // of several.
 func closestNote(question string, notes []string) string {
-	words := contentWords(question)
+	wordsOf := contentWords
+	if len(wordsOf(question)) == 0 {
+		wordsOf = rareWords // what is my name?
+	}
+	words := wordsOf(question)
 	best, most := "", len(words)/2+1
 	for _, note := range notes {
-		if shared := countShared(words, contentWords(note)); shared >= most {
+		if shared := countShared(words, wordsOf(note)); shared >= most {
 			best, most = note, shared
 		}
 	}
@@ -153,27 +159,37 @@ func toSecondPerson(note string) string {
 	return strings.ToUpper(note[:1]) + note[1:] + "."
 }
 
+// factIn returns the fact that a message wants remembered: after the word, or before a "remember that".
+func factIn(said string) string {
+	m := remember.FindStringSubmatchIndex(said)
+	if fact := strings.TrimSpace(said[m[2]:m[3]]); !pointsBack.MatchString(fact) {
+		return fact
+	}
+	return strings.Trim(besidesFact.ReplaceAllString(said[:m[0]], ""), " ,.;:-–!\n")
+}
+
 func (t *turn) remember() Reply {
-	return t.note(strings.TrimSpace(remember.FindStringSubmatch(t.said)[1]))
+	for _, said := range []string{t.said, t.whole} {
+		if fact := factIn(said); fact != "" {
+			return t.note(fact)
+		}
+	}
+	return Reply{Text: "What shall I remember? Tell me, for example: remember that my cat is called Minka."}
 }
 
 // note saves a fact, with the time zone if it says where the user lives.
 func (t *turn) note(fact string) Reply {
 	args := map[string]any{"content": fact}
-	zone := cityZone(fact, livesIn)
-	if zone != "" {
+	effect := " I still know it after /clear."
+	if zone := cityZone(fact, livesIn); zone != "" {
 		args["time_zone"] = zone
+		effect = fmt.Sprintf(" From now on I take your times as those of %s. Reminders that exist keep theirs.", zone)
 	}
 	return t.useTool("save_memory", args, func(text string) string {
-		switch {
-		case strings.HasPrefix(text, "Saved") && zone != "":
-			return fmt.Sprintf("Noted: %s From now on I take your times as those of %s. Reminders that exist keep theirs.", toSecondPerson(fact), zone)
-		case strings.HasPrefix(text, "Saved"):
-			return fmt.Sprintf("Noted: %s I still know it after /clear.", toSecondPerson(fact))
-		case strings.HasPrefix(text, "Memory already holds this"):
+		if strings.HasPrefix(text, "Memory already holds this") {
 			return "I know that already."
 		}
-		return "I could not note that: " + rewordForUser(text)
+		return resulting("Saved", "note that", "Noted: "+toSecondPerson(fact)+effect)(text)
 	})
 }
 
@@ -189,12 +205,7 @@ func (t *turn) forget() Reply {
 		return Reply{Text: "I remember nothing about that. /memory shows what I remember."}
 	}
 	if instead != "" {
-		return t.useGroupTool("memory", "update_memory", map[string]any{"memory": note, "content": instead}, func(text string) string {
-			if strings.HasPrefix(text, "Updated") {
-				return "Changed: " + toSecondPerson(instead)
-			}
-			return "I could not change that: " + rewordForUser(firstLine(text))
-		})
+		return t.useGroupTool("memory", "update_memory", map[string]any{"memory": note, "content": instead}, resulting("Updated", "change that", "Changed: "+toSecondPerson(instead)))
 	}
 	return t.useGroupTool("memory", "forget_memory", map[string]any{"memory": note}, func(text string) string {
 		if gone := forgotten.FindStringSubmatch(text); gone != nil {

@@ -11,12 +11,16 @@ import (
 const clockWord = `\d{1,2}(?:[:.]\d{2})?\s*(?:am|pm)?|noon|midnight`
 
 var (
-	sumPattern    = regexp.MustCompile(`(?i)^(?:what(?:'s| is)|how much is|calculate|compute|please calculate)?\s*([-+(]*\d[\d\s.,+*/()x×÷^%-]*)\s*=?\s*\??$`)
+	sumPattern    = regexp.MustCompile(`(?i)^(?:(?:and|please|can you|tell me|what(?:'s| is)?|how much is|calculate|compute|work out)\b\s*)*([-+(]*\d[\d\s.,+*/()x×÷^-]*?)\s*(?:=|is|makes?)?\s*[?.!]*$`)
+	operation     = regexp.MustCompile(`(?i)\b(?:times|multiplied by|plus|minus|divided by)\b`)
+	division      = regexp.MustCompile(`(?i)\b(?:split|divide)[sd]?\s+[€$£]?(\d+(?:\.\d+)?)\D{0,12}?\s(?:between|among|by|into)\s+(?:the )?(` + numberWord + `)\b`)
+	anyAmount     = regexp.MustCompile(`\d+(?:[.,]\d+)*`)
 	percentage    = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(?:%|percent)\s+(?:(tip|tax|vat|service|discount)\s+)?(of|on|off)\s+[€$£]?(\d+(?:\.\d+)?)`)
 	splitBetween  = regexp.MustCompile(`(?i)\b(?:split|divided|shared)\s+(?:between|among|by|into|with)?\s*(?:the )?(` + numberWord + `)\b`)
 	unitAsked     = regexp.MustCompile(`(?i)\bhow many ([a-z]+) (?:is|are|in|make|makes|equal)(?: in)? (?:(` + numberWord + `|\d+\.\d+)\s*)?([a-z]+)\W*$`)
 	unitConverted = regexp.MustCompile(`(?i)(?:^|\bis |\bare |\bconvert )(\d+(?:\.\d+)?)\s*([a-z]+) (?:in|to|into|as) ([a-z]+)\W*$`)
 	daysUntil     = regexp.MustCompile(`(?i)\bhow (?:many (days|weeks)|long)(?: is it| are there| left)? (?:until|till|til|to|before|is it to)\s+(.+?)\W*$`)
+	weekdayAsked  = regexp.MustCompile(`(?i)^(?:(?:and|please|tell me|do you know)\s+)*(?:what|which|on what|on which) (?:day(?: of the week)?|week ?day)\s+(?:is|was|were|will|does|did)(?: it)?(?: be)?(?: on)?\s*(?:be|fall|falls)?(?: on)?\W*$`)
 	clockThere    = regexp.MustCompile(`(?i)\b(?:if|when) it(?:'s| is)\s+(` + clockWord + `) in ([\p{L} ]+?),?\s+what(?:'s| is)?(?: the)? time(?: is it| is that)? in ([\p{L} ]+?)\W*$`)
 	cityClock     = regexp.MustCompile(`(?i)\b(?:time|date|day|clock)\b.*\bin ([\p{L}, ]{3,60}?)(?: (?:now|right now|at the moment))?\W*$`)
 	livesIn       = regexp.MustCompile(`(?i)\b(?:I|we) (?:live|moved|am|are)(?: now)? (?:in|to) ([\p{L} ]{3,40}?)(?: now)?\W*$`)
@@ -51,10 +55,25 @@ func (t *turn) calculate() Reply {
 	if amount, from, to, ok := parseUnits(said); ok {
 		return t.evaluate(amount+" "+from, amount+"*"+shortNumber(units[singular(from)].size)+"/"+shortNumber(units[singular(to)].size), 4, " "+to)
 	}
-	shown := strings.TrimSpace(strings.TrimRight(sumPattern.FindStringSubmatch(said)[1], "=? "))
+	shown, _ := sumIn(said)
 	code := strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(shown))
 	// Twelve digits hide the error of binary fractions.
 	return t.evaluate(shown, code, 12, "")
+}
+
+// sumIn returns the calculation that a message is: of numbers, signs and words for them, or a division among people.
+func sumIn(said string) (sum string, ok bool) {
+	if m := division.FindStringSubmatch(said); m != nil && len(anyAmount.FindAllString(said, -1)) <= 2 {
+		return fmt.Sprintf("%s / %d", m[1], readNumber(m[2])), readNumber(m[2]) > 0
+	}
+	said = operation.ReplaceAllStringFunc(said, func(word string) string {
+		return map[string]string{"times": "*", "multiplied by": "*", "plus": "+", "minus": "-", "divided by": "/"}[strings.ToLower(word)]
+	})
+	m := sumPattern.FindStringSubmatch(strings.TrimSpace(said))
+	if m == nil {
+		return "", false
+	}
+	return m[1], len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
 }
 
 // evaluate shows the value of an expression, to a number of digits.
@@ -121,13 +140,11 @@ func parseUnits(said string) (amount, from, to string, ok bool) {
 	return amount, from, to, a.of != "" && a.of == b.of
 }
 
-// isSum reports whether the message is a calculation: a percentage, a measure, or numbers with an operator.
-func (t *turn) isSum() bool {
-	if _, _, _, measures := parseUnits(t.said); measures || percentage.MatchString(t.said) {
-		return true
-	}
-	m := sumPattern.FindStringSubmatch(strings.TrimSpace(t.said))
-	return m != nil && len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
+// calculates reports whether the message is a calculation: a percentage, a measure, or numbers with an operator.
+func (t *turn) calculates() bool {
+	_, _, _, measures := parseUnits(t.said)
+	_, sums := sumIn(t.said)
+	return measures || sums || percentage.MatchString(t.said)
 }
 
 func (t *turn) countsDays() bool {
@@ -145,12 +162,46 @@ func dayNamed(said string, now time.Time) (day time.Time, unit string, ok bool) 
 	if known := feasts[strings.TrimPrefix(name, "the ")]; known != "" {
 		name = known
 	}
-	args, _, ok := parseSchedule(name+" at 23:59", now)
-	if !ok || args["date"] == nil || !onDate.MatchString(name) && !onDay.MatchString(name) {
-		return day, "", false
+	day, ok = dayIn(name, now)
+	return day, strings.ToLower(m[1]), ok
+}
+
+// namedDay returns the words that name a day in a text: the only one.
+func namedDay(said string) (named string) {
+	for _, kind := range []*regexp.Regexp{onDate, onDay, tomorrow, today} {
+		if found := kind.FindString(said); found != "" && named == "" && !isAmbiguous(said) {
+			named = found
+		}
+	}
+	return named
+}
+
+// dayIn returns the beginning of the day that a text names.
+func dayIn(said string, now time.Time) (day time.Time, ok bool) {
+	args, _, ok := parseSchedule(namedDay(said)+" at 23:59", now)
+	if !ok || args["date"] == nil || namedDay(said) == "" {
+		return day, false
 	}
 	day, err := time.ParseInLocation(time.DateOnly, fmt.Sprint(args["date"]), now.Location())
-	return day, strings.ToLower(m[1]), err == nil
+	return day, err == nil
+}
+
+// tellWeekday tells the day of the week of a date.
+func (t *turn) tellWeekday() Reply {
+	return t.withClock(func(now time.Time) Reply {
+		day, ok := dateIn(t.said, now)
+		if !ok {
+			return Reply{Text: "There is no such day."}
+		}
+		if t.hasWord("was", "were", "did") && day.After(now) {
+			day = day.AddDate(-1, 0, 0)
+		}
+		verb := "is"
+		if day.Before(now) {
+			verb = "was"
+		}
+		return Reply{Text: fmt.Sprintf("%s %s a **%s**.", day.Format("2 January 2006"), verb, day.Weekday())}
+	})
 }
 
 // countDays counts the days to a day.
@@ -186,15 +237,7 @@ func (t *turn) compareClocks() Reply {
 	}
 	return t.withClock(func(now time.Time) Reply {
 		at := time.Date(now.In(here).Year(), now.In(here).Month(), now.In(here).Day(), hour, minute, 0, 0, here)
-		day := ""
-		switch at.In(there).YearDay() - at.YearDay() {
-		case 0:
-		case 1, -364, -365:
-			day = " on the next day"
-		default:
-			day = " on the day before"
-		}
-		return Reply{Text: fmt.Sprintf("When it is %s in %s, it is **%s**%s in %s.", at.Format("15:04"), cityName(m[2]), at.In(there).Format("15:04"), day, cityName(m[3]))}
+		return Reply{Text: fmt.Sprintf("When it is %s in %s, it is **%s** in %s.", at.Format("15:04 on Monday"), cityName(m[2]), at.In(there).Format("15:04 on Monday"), cityName(m[3]))}
 	})
 }
 
@@ -220,49 +263,32 @@ func (t *turn) tellTime() Reply {
 	} else if m := cityClock.FindStringSubmatch(t.said); m != nil {
 		named = listOfCities.Split(m[1], -1)
 	}
-	var calls []ToolCall
-	for _, name := range named {
-		args := map[string]any{"format": "human_readable"}
-		if name != "" {
-			at := name
-			if !strings.Contains(name, "/") {
-				at = zoneOf(name)
-			}
-			if at == "" {
-				return unknownCity(name)
-			}
-			args["timezone"] = at
-		}
-		calls = append(calls, ToolCall{Name: "get_current_time", Arguments: encodeArguments(args)})
-	}
-	var clocks []string
+	var clocks, lines []string
 	for _, r := range t.results {
 		if r.call.Name == "get_current_time" {
 			clocks = append(clocks, rewordForUser(r.text))
 		}
 	}
-	switch {
-	case !t.tools["get_current_time"]:
-		return t.useTool("get_current_time", nil, nil)
-	case len(clocks) < len(calls):
-		return Reply{Calls: calls}
-	}
-	var lines []string
+	var asks Reply
 	for i, name := range named {
-		where := ""
+		args, where := map[string]any{"format": "human_readable"}, ""
 		if name != "" {
-			where = " in " + cityOrZone(name)
+			at := zoneOf(name)
+			if at == "" {
+				return unknownCity(name)
+			}
+			args["timezone"], where = at, " in "+at
 		}
-		lines = append(lines, "The clock"+where+" says: "+clocks[i])
+		if i < len(clocks) {
+			lines = append(lines, "The clock"+where+" says: "+clocks[i])
+		}
+		one := t.call("get_current_time", args)
+		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
+	}
+	if len(lines) < len(named) {
+		return asks
 	}
 	return Reply{Text: strings.Join(lines, "\n")}
-}
-
-func cityOrZone(name string) string {
-	if at := zoneOf(name); at != "" {
-		return at
-	}
-	return name
 }
 
 // cityZone returns the time zone of the city that a message names where pattern looks for it, or "".
@@ -275,8 +301,14 @@ func cityZone(said string, pattern *regexp.Regexp) string {
 
 // zoneOf returns the time zone with the name of a city, or "".
 func zoneOf(city string) string {
-	for _, region := range []string{"Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic"} {
-		name := region + "/" + titleCase(city)
+	names := []string{city} // a zone by its own name
+	if !strings.Contains(city, "/") {
+		names = nil
+	}
+	for _, region := range []string{"Europe/", "America/", "Asia/", "Africa/", "Australia/", "Pacific/", "Atlantic/"} {
+		names = append(names, region+titleCase(city))
+	}
+	for _, name := range names {
 		if _, err := time.LoadLocation(name); err == nil && city != "" {
 			return name
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -22,12 +21,7 @@ var (
 // officeFile returns the office file that a message is about: the named file, the newest file sent
 // with the message or, for questions that only a document can answer, the newest of all files.
 func (t *turn) officeFile() string {
-	if named := officeName.FindString(t.said); named != "" {
-		for _, file := range slices.Backward(t.files) {
-			if path.Base(file) == path.Base(named) {
-				return file
-			}
-		}
+	if named := t.namedFile(officeName); named != "" {
 		return named
 	}
 	asks := aboutIt.MatchString(t.said) || searchPattern.MatchString(t.said)
@@ -80,12 +74,8 @@ func (t *turn) writeTableFile() Reply {
 	if asWorkbook.MatchString(t.said) {
 		file = "table.xlsx"
 	}
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, func(text string) string {
-		if !strings.HasPrefix(text, "Saved") {
-			return "I could not write it: " + firstLine(text)
-		}
-		return fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)
-	})
+	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, resulting("Saved", "write it",
+		fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)))
 }
 
 // rowsText asks for the rows of a table.
@@ -94,15 +84,11 @@ const rowsText = "Give me the rows, as in \"table: name, age; Ann, 30; Bob, 31\"
 // tableText returns the table that a message gives: after a colon, or pasted before; "" without one.
 func (t *turn) tableText() string {
 	if m := rowsPattern.FindStringSubmatch(t.said); m != nil && strings.Contains(m[1], ",") {
-		return markdownTable(m[1])
+		return splitRows(m[1]).markdown()
 	}
 	for _, text := range append([]string{t.said}, textsOf(t.given)...) {
-		var rows []string
-		for _, row := range parseTable(text) {
-			rows = append(rows, strings.Join(row, ", "))
-		}
-		if len(rows) > 0 {
-			return markdownTable(strings.Join(rows, "\n"))
+		if tb := parseTable(text); tb != nil {
+			return tb.markdown()
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -15,7 +16,10 @@ var (
 	searchPattern     = regexp.MustCompile(`(?i)\b(?:find|search for|look for|(?:does|do) (?:it|the document|the pdf) (?:mention|say anything about)|where does it (?:mention|say)|what does it say about)\s+["'“]?(.+?)["'”]?(?:\s+in\s+(?:it|there|the\s+\w+|this\s+\w+|that\s+\w+))?\s*[?.!]*$`)
 	propertiesPattern = regexp.MustCompile(`(?i)\b(title|author|who wrote (it|this|that)|properties|when was it (made|written|created))\b`)
 	aboutIt           = regexp.MustCompile(`(?i)\b(pdf|document|paper|summari[sz]e|summary|tl;?dr|sum it up|read it|what (is|'s) (it|this) about|what does it say|first sentences)\b`)
-	pageHeading       = regexp.MustCompile(`(?m)^--- Page (\d+) ---$`)
+	asPicture         = regexp.MustCompile(`(?i)\b(pictures?|images?|png|screenshot|photo|render)\b`)
+	showing           = regexp.MustCompile(`(?i)\b(show|see|display|look at)\b`)
+	saying            = regexp.MustCompile(`(?i)\b(says?|text|read|contents?|mentions?|about)\b`)
+	pdfField          = regexp.MustCompile(`(?m)^(Title|Author|Created): *(\S.*)$`)
 	pageCount         = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
 )
 
@@ -30,14 +34,11 @@ func (t *turn) aboutPDF() bool {
 	return asks && (newestPDF(t.files) != "" || t.hasWord("document")) && !address.MatchString(t.said)
 }
 
-// pdfPath returns the path of the PDF that the message is about: the named one, or the newest.
-func (t *turn) pdfPath() string {
-	named := pdfName.FindString(t.said)
-	if named == "" {
-		return newestPDF(t.files)
-	}
+// namedFile returns the file that the message names, with its path if it is one of the conversation.
+func (t *turn) namedFile(kind *regexp.Regexp) string {
+	named := kind.FindString(t.said)
 	for _, v := range slices.Backward(t.files) {
-		if path.Base(v) == path.Base(named) {
+		if named != "" && path.Base(v) == path.Base(named) {
 			return v
 		}
 	}
@@ -56,7 +57,7 @@ func newestPDF(files []string) string {
 
 // readPDF loads the PDF tools if necessary, reads the document, and answers.
 func (t *turn) readPDF() Reply {
-	doc := t.pdfPath()
+	doc := cmp.Or(t.namedFile(pdfName), newestPDF(t.files))
 	if doc == "" {
 		return Reply{Text: "Send me the PDF, and I will look into it."}
 	}
@@ -72,24 +73,37 @@ func (t *turn) readPDF() Reply {
 	if asked && (read || onlyInfo) {
 		return Reply{Text: t.answerPDF(doc, info, text, onlyInfo)}
 	}
-	if t.rounds >= maxRounds {
-		return Reply{Text: "I have tried several times without getting further, so I stop here."}
-	}
-	if !onlyInfo && !t.tools["pdf_extract_text"] {
-		return Reply{Text: "I would need the tool `pdf_extract_text` for that, and I have not been given it here."}
-	}
-	var calls []ToolCall
+	reply, args := Reply{}, map[string]any{"path": doc}
 	if !asked {
-		calls = append(calls, ToolCall{Name: "pdf_info", Arguments: encodeArguments(map[string]any{"path": doc})})
+		reply = t.call("pdf_info", args)
 	}
-	if !read && !onlyInfo {
-		args := map[string]any{"path": doc}
-		if m := pageWanted.FindStringSubmatch(t.said); m != nil {
-			args["pages"] = m[1]
-		}
-		calls = append(calls, ToolCall{Name: "pdf_extract_text", Arguments: encodeArguments(args)})
+	if read || onlyInfo || reply.Text != "" {
+		return reply
 	}
-	return Reply{Calls: calls}
+	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
+		args["pages"] = m[1]
+	}
+	extract := t.call("pdf_extract_text", args)
+	extract.Calls = append(reply.Calls, extract.Calls...)
+	if extract.Text != "" {
+		extract.Calls = nil
+	}
+	return extract
+}
+
+// requestedPage returns the page of a document that the user wants to see.
+func (t *turn) requestedPage() (page int, ok bool) {
+	m := pageWanted.FindStringSubmatch(t.said)
+	if m == nil || !asPicture.MatchString(t.said) && (!showing.MatchString(t.said) || saying.MatchString(t.said)) {
+		return 0, false
+	}
+	return readNumber(m[1]), true
+}
+
+// renderPage renders a page of a document, which is sent to the chat.
+func (t *turn) renderPage(doc string, page int) Reply {
+	name := fmt.Sprintf("page %d of **%s**", page, path.Base(doc))
+	return t.useTool("pdf_render_page", map[string]any{"path": doc, "page": page}, resulting("Saved: ", "make a picture of "+name, "Here is "+name+"."))
 }
 
 // answerPDF words the answer. An unexpected result is an error, whose text is shown to the user.
@@ -102,21 +116,27 @@ func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
 	if onlyInfo {
 		return describePDF(name, count[1], info, t.said)
 	}
-	pages := splitPages(text)
+	pages := partsOf(text)
 	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
-		if body, ok := pages.pageText(m[1]); ok {
-			return fmt.Sprintf("Page %s of %s says:\n\n%s", m[1], name, shorten(body, 1500))
+		for _, p := range pages {
+			if p.where == "page "+m[1] {
+				return fmt.Sprintf("Page %s of %s says:\n\n%s", m[1], name, shorten(p.text, 1500))
+			}
 		}
 		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", m[1], name, count[1], firstLine(text))
 	}
-	if len(pages) == 0 {
-		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], rewordForUser(lastLine(text)))
+	if len(pages) == 0 || pages[0].where == "" {
+		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], rewordForUser(text[strings.LastIndexByte(strings.TrimSpace(text), '\n')+1:]))
 	}
 	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
-		return pages.listMatches(name, m[1])
+		return listMatches(text, name, m[1])
 	}
 	if t.asksForSummary() {
-		return describePDF(name, count[1], info, "") + "\n\n" + t.inShort(pages.allText())
+		var body strings.Builder
+		for _, p := range pages {
+			body.WriteString(p.text + "\n\n")
+		}
+		return describePDF(name, count[1], info, "") + "\n\n" + t.inShort(body.String())
 	}
 	if answer, ok := t.answerFrom(path.Base(doc), text); ok {
 		return answer
@@ -130,14 +150,11 @@ func describePDF(name, count, info, said string) string {
 	if pageCountAsked.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
 	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "%s has %s %s", name, count, plural(count, "page"))
-	for _, field := range []string{"Title", "Author", "Created"} {
-		if value := fieldValue(info, field); value != "" {
-			fmt.Fprintf(&out, "; %s: %s", strings.ToLower(field), value)
-		}
+	out := fmt.Sprintf("%s has %s %s", name, count, plural(count, "page"))
+	for _, m := range pdfField.FindAllStringSubmatch(info, -1) {
+		out += "; " + strings.ToLower(m[1]) + ": " + strings.TrimSpace(m[2])
 	}
-	return out.String() + "."
+	return out + "."
 }
 
 func plural(count, word string) string {
@@ -147,83 +164,20 @@ func plural(count, word string) string {
 	return word + "s"
 }
 
-// fieldValue returns the value in the line "name: value".
-func fieldValue(text, name string) string {
-	for line := range strings.SplitSeq(text, "\n") {
-		if value, ok := strings.CutPrefix(line, name+": "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return s[strings.LastIndexByte(s, '\n')+1:]
-}
-
-// page is a page of a document.
-type page struct{ number, text string }
-
-type pages []page
-
-// splitPages splits the text of a document at page headings.
-func splitPages(text string) pages {
-	heads := pageHeading.FindAllStringSubmatchIndex(text, -1)
-	var list pages
-	for i, h := range heads {
-		end := len(text)
-		if i+1 < len(heads) {
-			end = heads[i+1][0]
-		}
-		body := text[h[1]:end]
-		if at := strings.LastIndex(body, "\n["); at >= 0 && i+1 == len(heads) && strings.HasSuffix(strings.TrimSpace(body), "]") {
-			body = body[:at] // a notice from the tool
-		}
-		if body = strings.TrimSpace(body); body != "" {
-			list = append(list, page{text[h[2]:h[3]], body})
-		}
-	}
-	return list
-}
-
-func (ps pages) pageText(number string) (string, bool) {
-	for _, p := range ps {
-		if p.number == number {
-			return p.text, true
-		}
-	}
-	return "", false
-}
-
-func (ps pages) allText() string {
-	var b strings.Builder
-	for _, p := range ps {
-		b.WriteString(p.text + "\n\n")
-	}
-	return b.String()
-}
-
 // listMatches lists the first five sentences that contain the given words, with their page numbers.
-func (ps pages) listMatches(name, words string) string {
-	needle := strings.ToLower(strings.TrimSpace(words))
+func listMatches(text, name, words string) string {
 	var found []string
-	total := 0
-	for _, p := range ps {
-		for _, s := range sentences(p.text) {
-			if strings.Contains(strings.ToLower(s), needle) {
-				if total++; len(found) < 5 {
-					found = append(found, fmt.Sprintf("- page %s: %s", p.number, shorten(s, 300)))
-				}
-			}
+	for _, p := range passagesOf(text) {
+		if strings.Contains(strings.ToLower(p.text), strings.ToLower(strings.TrimSpace(words))) {
+			found = append(found, fmt.Sprintf("- %s: %s", p.where, shorten(p.text, 300)))
 		}
 	}
-	if total == 0 {
+	if len(found) == 0 {
 		return fmt.Sprintf("I did not find “%s” in %s.", words, name)
 	}
-	out := fmt.Sprintf("“%s” occurs in %d %s of %s:\n%s", words, total, plural(fmt.Sprint(total), "sentence"), name, strings.Join(found, "\n"))
-	if total > len(found) {
-		out += fmt.Sprintf("\nand %d more.", total-len(found))
+	out := fmt.Sprintf("“%s” occurs in %d %s of %s:\n%s", words, len(found), plural(fmt.Sprint(len(found)), "sentence"), name, strings.Join(found[:min(5, len(found))], "\n"))
+	if len(found) > 5 {
+		out += fmt.Sprintf("\nand %d more.", len(found)-5)
 	}
 	return out
 }

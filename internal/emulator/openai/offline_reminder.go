@@ -1,11 +1,10 @@
 package openai
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -13,39 +12,49 @@ import (
 const (
 	numberWord  = `a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,4}`
 	weekdayWord = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
-	monthWord   = `january|february|march|april|may|june|july|august|september|october|november|december`
+	// otherTimes are words for times in German, Spanish and French that are not put into English.
+	otherTimes = `woche\w*|semanas?|semaines?|monat\w*|mes|meses|mois|tage?n?|d[ií]as?|jours?|stunden?|horas|heures|jahr\w*|mittags?|abends?|nachmittags?|nachts?|tarde|noche|soir|matin`
+	monthWord  = `january|february|march|april|may|june|july|august|september|october|november|december`
 )
 
 var (
-	reminderPattern = regexp.MustCompile(`(?is)\bremind (?:me|us)\b|\berinner\w* mich\b|\brecuérdame\b|\brappelle[- ]moi\b|\b(?:set|make|create|add|need|want|give me)\s+(?:me\s+)?(?:a|another)\s+reminder\b|^(?:a\s+)?reminder\b|\b(?:tell|ping|nudge) me to\b|\bwake me\b`)
+	reminderPattern = regexp.MustCompile(`(?is)\bremind (?:me|us)\b|\b(?:set|make|create|add|need|want|give me)\s+(?:me\s+)?(?:a|another)\s+reminder\b|^(?:a\s+)?reminder\b|\b(?:tell|ping|nudge) me to\b|\bwake me\b`)
 	cancelPattern   = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear)\b.*\b(?:reminders?|reminding|schedules?|scheduled)\b|\b(?:don't|do not|stop) remind`)
+	cancelsThat     = regexp.MustCompile(`(?i)^(?:(?:no|oh|ok|please|actually|sorry|wait|never ?mind)\b[\s,.!]*)*(?:never ?mind|(?:cancel|undo|delete|remove|drop|forget) (?:it|that|this)(?: one)?(?: again)?(?:,? please)?)\W*$`)
+	allOfThem       = regexp.MustCompile(`(?i)\b(?:all|every|everything)\b`)
 	keepPattern     = regexp.MustCompile(`(?i)\b(?:keep|except|but not|apart from|other than)\b(.+)$`)
-	correction      = regexp.MustCompile(`(?is)^(?:(?:no|oh|sorry|wait|oops|actually)[\s,.!]*)*(?:i meant?|make (?:it|that)|i wanted|it should be)\s+(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
+	correction      = regexp.MustCompile(`(?is)^((?:(?:no|oh|sorry|wait|oops|actually)\b[\s,.!]*)*(?:(?:i meant?|make (?:it|that)|i wanted|it should be|(?:change|move) (?:it|that) to)\s+)?)(.+?)(?:,?\s+(?:and )?not\s+.+)?[.!]*$`)
+	besidesTime     = regexp.MustCompile(`(?i)^(?:\W|\b(?:to|for|on|at|by|instead|please|rather|then)\b)*$`)
 	sameAgain       = regexp.MustCompile(`(?i)\b(?:do|repeat|make|set|schedule|have) (?:the same(?: thing)?|that|it|this)(?: again)?\s+((?:every|each|tomorrow|on|at|in)\b.+?)[?.!]*$`)
 	listTasks       = regexp.MustCompile(`(?i)\b(?:which|what|list|show|any|do i have|have i)\b.*\b(?:reminders?|schedules?|scheduled)\b|^my (?:reminders|schedules?)\b|^(?:check|read) my (?:schedule|reminders)\b`)
-	inTime          = regexp.MustCompile(`(?i)\b(?:in|en|dans)\s+(half an hour|` + numberWord + `)\s*(s|secs?|se[ck]\w*|m|mins?|minut\w*|h|hours?|horas?|heures?|stunden?|d|days?|d[ií]as?|jours?|tagen?|weeks?)?\b(\s+and a half\b)?`)
+	inTime          = regexp.MustCompile(`(?i)\bin\s+(half an hour|` + numberWord + `)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?|weeks?)?\b(\s+and a half\b)?`)
 	atTime          = regexp.MustCompile(`(?i)\b(?:at\s+)?(?:(half past|quarter past|quarter to)\s+(` + numberWord + `)|(\d{1,2})[:.](\d{2})|(\d{1,2})(?:\s*o'clock)?)\s*(am|pm|a\.m\.|p\.m\.)?(?:\W|$)|\b(?:at\s+)?(noon|midday|midnight)\b`)
 	everyDay        = regexp.MustCompile(`(?i)\b(?:every|each)\s+(day|morning|evening|weekday|` + weekdayWord + `)\b|\b(daily)\b|\bon (weekdays)\b`)
 	everySome       = regexp.MustCompile(`(?i)\bevery\s+(?:(` + numberWord + `)\s+)?(minutes?|hours?)\b`)
 	everyOther      = regexp.MustCompile(`(?i)\b(?:every|each)\b`)
-	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)`)
+	limited         = regexp.MustCompile(`(?i)\b(?:every|each|daily)\b.*\b(?:except|but not|until|till|starting|from)\b|\b(?:hours?|days?|weeks?|minutes?) and (?:a quarter|(?:` + numberWord + `)\s*(?:minutes?|mins?|hours?|days?|seconds?)\b)|\b(?:in (?:` + numberWord + `) (?:month|year)|next (?:week|month|year)|(?:before|after) (?:tomorrow|` + weekdayWord + `)|(?:days?|weeks?|months?) (?:from|after|before)|(?:from|between) \d{1,2}|` + otherTimes + `)\b`)
+	ordinal         = regexp.MustCompile(`(?i)\b(?:on|by) (?:the )?\d{1,2}(?:st|nd|rd|th)\b`)
 	onDay           = regexp.MustCompile(`(?i)\b(?:(?:on|by)\s+)?(?:this\s+|next\s+)?(` + weekdayWord + `)\b`)
-	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b`)
-	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b(?:\s+(morning|evening))?`)
+	onDate          = regexp.MustCompile(`(?i)\b(?:on\s+)?(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?(?:\s+of)?\s+(` + monthWord + `)|(` + monthWord + `)\s+(\d{1,2})(?:st|nd|rd|th)?)\b(?:,?\s+(\d{4})\b)?`)
+	tomorrow        = regexp.MustCompile(`(?i)\btomorrow\b(?:\s+morning)?`)
+	partOfDay       = regexp.MustCompile(`(?i)\b(?:tonight|(?:this|tomorrow|every|each|` + weekdayWord + `|in the) (?:afternoon|evening|night)|at night)\b`)
 	today           = regexp.MustCompile(`(?i)\b(today|tonight|this evening|this afternoon)\b`)
 	reminderRun     = regexp.MustCompile(`(?is)^Remind the user: (.+)$`)
-	reminderPrefix  = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you|oh|and|also)[\s,]+)*(?:(?:set|make|create|add|i need|i want|give me) (?:me )?(?:a|another) reminder|(?:remind|tell|ping|nudge|wake) (?:me|us)|erinner\w* mich(?: bitte)?(?: daran)?|recuérdame|rappelle[- ]moi|(?:a )?reminder)\b`)
+	reminderPrefix  = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you|oh|and|also)[\s,]+)*(?:(?:set|make|create|add|i need|i want|give me) (?:me )?(?:a|another) reminder|(?:remind|tell|ping|nudge|wake) (?:me|us)|(?:a )?reminder)\b`)
 	connectives     = regexp.MustCompile(`(?i)^[\s,.:]*(?:(?:to|that|about|for|of|up|daran|an|de|:)\s*,?\s+)+`)
 	my              = regexp.MustCompile(`(?i)\bmy\b`)
 	himOrHer        = regexp.MustCompile(`(?i)\b(?:him|her|them)\b`)
-	scheduledID     = regexp.MustCompile(`(?:Scheduled|Updated) '(.*)' \(id ([a-z0-9]+)\)`)
+	madeID          = regexp.MustCompile(`(?s)^(?:(?:Scheduled|Updated) '.*' \(id ([a-z0-9]+)\)|\{.*?"id":\s*"([^"]+)")`)
 	taskEntry       = regexp.MustCompile(`(?m)^\d+\. (.*)\n\s+id: (\S+)\n\s+schedule: (.*)\n\s+enabled: (\S+)(?:\n\s+last run: .*\n\s+next run: (.*))?`)
 )
 
 // numberWords are words for small numbers.
 var numberWords = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
 
-const whenText = "When? I understand “in 10 minutes”, “at 15:30”, “tomorrow at 9:00”, “on 14 March”, “on Friday at half past 8” and “every Monday at 9:00”."
+// understood begins what to say of a time, after a question for it.
+const understood = "I understand “"
+
+const whenText = "When? " + understood + "in 10 minutes”, “at 15:30”, “tomorrow at 9:00”, “on 14 March”, “on Friday at half past 8” and “every Monday at 9:00”."
 
 // asksForReminder reports whether a text asks for a reminder, and not about reminders.
 func asksForReminder(said string) bool {
@@ -55,6 +64,9 @@ func asksForReminder(said string) bool {
 // scheduleReminder schedules a reminder.
 func (t *turn) scheduleReminder() Reply {
 	what := reminderText(t.said)
+	if what == "" && t.hasWord("wake") {
+		what = "wake up"
+	}
 	if what == "" {
 		return Reply{Text: "What shall I remind you of, and when? For example: remind me in 10 minutes to stretch."}
 	}
@@ -63,10 +75,12 @@ func (t *turn) scheduleReminder() Reply {
 	}
 	return t.withClock(func(now time.Time) Reply {
 		args, when, ok := parseSchedule(t.said, now)
-		if !ok {
+		switch {
+		case !ok && when != "":
+			return Reply{Text: "That was " + when + " already. " + whenText}
+		case !ok:
 			return Reply{Text: whenText}
 		}
-		args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
 		return t.schedule(args, when, what)
 	})
 }
@@ -84,64 +98,97 @@ func (t *turn) withClock(answer func(time.Time) Reply) Reply {
 	return answer(now)
 }
 
+// schedule schedules a task, or changes the one that the message corrects.
 func (t *turn) schedule(args map[string]any, when, what string) Reply {
-	return t.useGroupTool("scheduled_tasks", "schedule_task", args, func(text string) string {
-		if !strings.HasPrefix(text, "Scheduled ") {
-			return "I could not set the reminder: " + rewordForUser(text)
-		}
-		return fmt.Sprintf("⏰ I will remind you %s: %s.", when, strings.TrimRight(what, "."))
-	})
+	told := fmt.Sprintf("I will remind you %s: %s.", when, strings.TrimRight(what, "."))
+	if t.corrects && t.last.task != "" {
+		args["task_id"] = t.last.task
+		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, resulting("Updated ", "change the reminder", "⏰ Changed. "+told))
+	}
+	args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
+	return t.useGroupTool("scheduled_tasks", "schedule_task", args, resulting("Scheduled ", "set the reminder", "⏰ "+told))
 }
 
-// scheduled is a task that this conversation has scheduled last.
-type scheduled struct {
-	id   string
-	args map[string]any
-}
+// made is what a message made: a task, or an event of the calendar, by its id.
+type made struct{ task, event string }
 
-// lastScheduled returns the task that the conversation scheduled last.
-func lastScheduled(messages []Message) (last scheduled) {
+// lastMade returns what was made last.
+func lastMade(messages []Message) (last made) {
 	calls := map[string]ToolCall{}
 	for _, m := range messages {
 		for _, c := range m.ToolCalls {
 			if inner, ok := unwrapCall(c); ok {
 				c = inner
 			}
-			calls[m.Role+c.ID], calls[c.ID] = c, c
+			calls[c.ID] = c
 		}
-		if found := scheduledID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
-			var args map[string]any
-			if json.Unmarshal([]byte(calls[m.ToolCallID].Arguments), &args) == nil && args["prompt"] != nil {
-				last = scheduled{found[2], args}
+		if found := madeID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
+			switch name := calls[m.ToolCallID].Name; {
+			case found[1] != "":
+				last.task = found[1]
+			case strings.HasPrefix(name, "calendar_create") || strings.HasPrefix(name, "calendar_update"):
+				last.event = found[2]
 			}
 		}
 	}
 	return last
 }
 
-// reschedule moves the last reminder to another time, or schedules it once more.
-func (t *turn) reschedule(said string, again bool) Reply {
-	return t.withClock(func(now time.Time) Reply {
-		if _, _, timed := parseClockTime(said); !timed && t.last.args["hour"] != nil && !inTime.MatchString(said) {
-			said += fmt.Sprintf(" at %v:%02v", t.last.args["hour"], t.last.args["minute"])
+// lastAsked returns what the last message of a user asks for, with what it corrects, and what the bot said last.
+func lastAsked(messages []Message) (asks, bot string) {
+	for _, m := range messages {
+		switch said := inEnglish(plainText(m.Content)); m.Role {
+		case "user":
+			asks = cmp.Or(corrected(asks, bot, said), said)
+		case "assistant":
+			bot = m.Content
 		}
-		args, when, ok := parseSchedule(said, now)
-		if !ok {
-			return Reply{Text: whenText}
+	}
+	return asks, bot
+}
+
+// corrected returns the wish in a message with the time that the next one gives: a correction, a repetition, or
+// an answer to the question for it; "" if that is about something else.
+func corrected(before, asked, said string) string {
+	switch again, m := sameAgain.FindStringSubmatch(said), correction.FindStringSubmatch(said); {
+	case m == nil:
+		return ""
+	case m[1] != "" || again == nil && strings.Contains(asked, understood):
+		said = m[2]
+	case again == nil:
+		return ""
+	default:
+		said = again[1]
+	}
+	noDay, noClock := withoutDay(said), withoutClock(said)
+	if !besidesTime.MatchString(withoutClock(noDay)) || noDay == "" && noClock == "" {
+		return ""
+	}
+	one := (&turn{}).about(before)
+	for _, p := range slices.Backward(one.parts()) {
+		wish := before[p[0]:p[1]]
+		if !asksForReminder(wish) && !addEvent.MatchString(wish) {
+			continue
 		}
-		what := strings.TrimPrefix(fmt.Sprint(t.last.args["prompt"]), "Remind the user: ")
-		if again {
-			args["name"], args["prompt"] = t.last.args["name"], t.last.args["prompt"]
-			return t.schedule(args, when, what)
+		if noDay != said {
+			wish = withoutDay(wish)
 		}
-		args["task_id"] = t.last.id
-		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, func(text string) string {
-			if !strings.HasPrefix(text, "Updated ") {
-				return "I could not change the reminder: " + rewordForUser(text)
-			}
-			return fmt.Sprintf("⏰ Changed. I will remind you %s: %s.", when, strings.TrimRight(what, "."))
-		})
-	})
+		if noClock != said || inTime.MatchString(said) || everySome.MatchString(said) {
+			wish = withoutClock(wish)
+		}
+		return strings.TrimRight(wish, " .!?") + " " + strings.TrimSpace(said)
+	}
+	return ""
+}
+
+// correct does what the message before asked for at another time, or once more.
+func (t *turn) correct() Reply {
+	one := t.about(corrected(t.before, t.asked, t.said))
+	one.corrects = correction.FindStringSubmatch(t.said)[1] != "" || !sameAgain.MatchString(t.said)
+	if asksForReminder(one.said) {
+		return one.scheduleReminder()
+	}
+	return one.createEvent()
 }
 
 // task is an entry of list_scheduled_tasks.
@@ -189,70 +236,72 @@ func (t *turn) cancelReminders() Reply {
 	if len(list) == 0 {
 		return Reply{Text: "There is nothing to cancel."}
 	}
-	shares := func(words string) func(scheduledTask) bool {
-		return func(task scheduledTask) bool {
-			return countShared(contentWords(words), contentWords(task.name)) > 0
+	var chosen, kept []scheduledTask
+	all := allOfThem.MatchString(said)
+	words := contentWords(cancelWords.ReplaceAllString(said, " "))
+	for _, task := range list {
+		name := contentWords(task.name)
+		named := countShared(words, name) > 0 || len(words) == 0 && (all || len(list) == 1 || task.id == t.last.task)
+		if named && countShared(contentWords(keep), name) == 0 {
+			chosen = append(chosen, task)
+		} else {
+			kept = append(kept, task)
 		}
 	}
-	all := regexp.MustCompile(`(?i)\b(?:all|every|everything)\b`).MatchString(said)
-	chosen := list
 	switch {
-	case all && keep != "":
-		if chosen = slices.DeleteFunc(slices.Clone(list), shares(keep)); len(chosen) == len(list) {
-			return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
-		}
-	case !all:
-		named := shares(strings.Join(contentWords(cancelWords.ReplaceAllString(said, " ")), " "))
-		if chosen = slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return !named(task) }); len(chosen) != 1 && len(list) == 1 && len(contentWords(cancelWords.ReplaceAllString(said, " "))) == 0 {
-			chosen = list
-		}
-		if len(chosen) != 1 {
-			return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
-		}
+	case all && keep != "" && len(kept) == 0:
+		return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
+	case len(chosen) == 0 || len(chosen) > 1 && !all:
+		return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
 	}
-	var calls []ToolCall
-	var gone []string
+	var asks Reply
 	for _, task := range chosen {
-		calls = append(calls, ToolCall{Name: "delete_scheduled_task", Arguments: encodeArguments(map[string]any{"task_id": task.id})})
+		one := t.call("delete_scheduled_task", map[string]any{"task_id": task.id})
+		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
 	}
+	var gone []string
 	for _, r := range t.results {
 		if r.call.Name == "delete_scheduled_task" {
 			gone = append(gone, "- "+strings.TrimSuffix(rewordForUser(r.text), " It will not run again."))
 		}
 	}
-	switch {
-	case len(gone) >= len(calls):
-		kept := ""
-		if len(chosen) < len(list) && all {
-			kept = "\n\nI kept:\n" + strings.Join(taskLines(slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return slices.Contains(chosen, task) })), "\n")
-		}
-		return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n") + kept}
-	case !t.tools["delete_scheduled_task"]:
-		return t.decline()
+	if len(gone) < len(chosen) {
+		return asks
 	}
-	return Reply{Calls: calls}
+	if all && len(kept) > 0 {
+		gone = append(gone, "\nI kept:\n"+strings.Join(taskLines(kept), "\n"))
+	}
+	return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n")}
 }
 
-var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|delete|remove|stop|drop|clear|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)
+var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|undo|forget|never ?mind|delete|remove|stop|drop|clear|every|everything|actually|sorry|wait|ok|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)
 
 // reminderText returns the subject of the reminder, without the time.
 func reminderText(said string) string {
-	text := said
-	for _, cutOut := range []*regexp.Regexp{everySome, inTime, everyDay, tomorrow, today, onDate, onDay} {
-		text = cutOut.ReplaceAllString(text, "")
-	}
-	if at := findClock(text); at != nil {
-		text = text[:at[0]] + " " + text[at[1]:]
-	}
-	text = strings.Trim(strings.Join(strings.Fields(text), " "), " ,.!?")
+	text := strings.Trim(withoutClock(withoutDay(said)), " ,.!?")
 	text = reminderPrefix.ReplaceAllString(text, "")
 	text = connectives.ReplaceAllString(" "+strings.TrimSpace(text), "")
 	text = strings.Trim(strings.Join(strings.Fields(text), " "), " ,.!?")
 	return my.ReplaceAllString(text, "your")
 }
 
+// withoutDay returns a text without what it says of days and intervals.
+func withoutDay(text string) string {
+	for _, cutOut := range []*regexp.Regexp{everySome, inTime, partOfDay, everyDay, tomorrow, today, onDate, onDay} {
+		text = cutOut.ReplaceAllString(text, "")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func withoutClock(text string) string {
+	if at := findClock(text); at != nil {
+		text = text[:at[0]] + " " + text[at[1]:]
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
 // parseSchedule parses the time of a reminder, as arguments of schedule_task and in words. It is not ok if
-// there is no time, or one that it does not understand.
+// there is no time, one that it does not understand, or one that is over, which it says.
 func parseSchedule(said string, now time.Time) (args map[string]any, when string, ok bool) { //nolint:cyclop // One form of words after another.
 	once := func(at time.Time) (map[string]any, string, bool) {
 		day := "on " + at.Format("Monday 2 January")
@@ -294,7 +343,12 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 		return nil, "", false
 	}
 	if !timed {
-		if hour = 9; strings.Contains(strings.ToLower(today.FindString(said)+tomorrow.FindString(said)), "ev") || strings.Contains(strings.ToLower(said), "tonight") {
+		switch part := strings.ToLower(partOfDay.FindString(said)); {
+		case part == "":
+			hour = 9
+		case strings.HasSuffix(part, "noon"):
+			hour = 15
+		default:
 			hour = 19
 		}
 	}
@@ -303,14 +357,9 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 	case tomorrow.MatchString(said):
 		at = at.AddDate(0, 0, 1)
 	case onDate.MatchString(said):
-		m := onDate.FindStringSubmatch(said)
-		day, _ := strconv.Atoi(m[1] + m[4])
-		month, err := time.Parse("January", m[2]+m[3])
-		if at = time.Date(now.Year(), month.Month(), day, hour, minute, 0, 0, now.Location()); err != nil || at.Day() != day {
+		day, ok := dateIn(said, now)
+		if at = day.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute); !ok {
 			return nil, "", false
-		}
-		if !at.After(now) {
-			at = at.AddDate(1, 0, 0)
 		}
 	case onDay.MatchString(said):
 		named := strings.ToLower(onDay.FindStringSubmatch(said)[1])
@@ -326,6 +375,22 @@ func parseSchedule(said string, now time.Time) (args map[string]any, when string
 	return once(at)
 }
 
+// dateIn returns the beginning of the day that a text names by its date: the next one if it names no year.
+func dateIn(said string, now time.Time) (day time.Time, ok bool) {
+	m := onDate.FindStringSubmatch(said)
+	if m == nil {
+		return day, false
+	}
+	month, err := time.Parse("January", m[2]+m[3])
+	number := readNumber(m[1] + m[4])
+	day = time.Date(cmp.Or(readNumber(m[5]), now.Year()), month.Month(), number, 0, 0, 0, 0, now.Location())
+	ok = err == nil && day.Day() == number
+	if m[5] == "" && now.Sub(day) > 24*time.Hour {
+		day = day.AddDate(1, 0, 0)
+	}
+	return day, ok
+}
+
 // isAmbiguous reports whether a text names several times or days, or limits them: a reminder at one of them would be
 // wrong.
 func isAmbiguous(said string) bool {
@@ -333,18 +398,13 @@ func isAmbiguous(said string) bool {
 	for _, day := range []*regexp.Regexp{tomorrow, today, onDate, onDay} {
 		days += len(day.FindAllString(said, -1))
 	}
-	return days > 1 || limited.MatchString(said) || len(clockTimes(said)) > 1
+	return days > 1 || limited.MatchString(said) || ordinal.MatchString(onDate.ReplaceAllString(said, "")) || len(clockTimes(said)) > 1
 }
 
-// unitOf returns the unit of time that a word begins with: also of German, Spanish and French.
+// unitOf returns the unit of time that a word begins with.
 func unitOf(word string) time.Duration {
-	word = strings.ToLower(word)
-	for start, unit := range map[string]time.Duration{"m": time.Minute, "h": time.Hour, "st": time.Hour, "d": 24 * time.Hour, "t": 24 * time.Hour, "j": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if strings.HasPrefix(word, start) {
-			return unit
-		}
-	}
-	return time.Second
+	const day = 24 * time.Hour
+	return map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day, "w": 7 * day}[strings.ToLower(word[:min(1, len(word))])]
 }
 
 // everyPlan returns the schedule of what is wanted every day, weekday, or day of that name.
@@ -411,11 +471,14 @@ func parseClockTime(said string) (hour, minute int, ok bool) {
 	default:
 		hour, minute = readNumber(part(3)+part(5)), readNumber(part(4))
 	}
+	later := strings.ToLower(partOfDay.FindString(said))
 	switch half := strings.ReplaceAll(part(6), ".", ""); {
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:
 		hour = 0
+	case half == "" && later != "" && hour < 12 && (hour > 4 || strings.HasSuffix(later, "noon")):
+		hour += 12
 	}
 	return hour, minute, hour >= 0 && hour < 24 && minute < 60
 }

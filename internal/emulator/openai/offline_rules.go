@@ -9,7 +9,7 @@ import (
 var (
 	greeting   = regexp.MustCompile(`(?i)^(hi|hello|hey|hiya|howdy|good (morning|afternoon|evening|day)|/start)\b[^a-z]*(there|bot|oneclaw)?\W*$`)
 	thanks     = regexp.MustCompile(`(?i)^(thanks|thank you|thx|great|perfect|cool|ok|okay|bye|goodbye)\b.{0,40}$`)
-	remember   = regexp.MustCompile(`(?is)\bremember(?:\s+that)?[\s:,]+(.{2,500}?)[.!]*$`)
+	remember   = regexp.MustCompile(`(?is)\bremember(?:\s+(?:that|this|the following))?[\s:,]+(.{2,500}?)[.!]*$`)
 	loadGroup  = regexp.MustCompile(`(?i)\bload\s+(?:the\s+)?(?:tool\s+)?(?:group\s+)?["'` + "`" + `]?([a-z][\w-]*)["'` + "`" + `]?(?:\s+(?:tools?|group))*\W*$`)
 	runCommand = regexp.MustCompile("(?is)^(?:please )?run\\s+(?:the command\\s+)?[\"'`]?(.+?)[\"'`]?$")
 	zone       = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)\b`)
@@ -34,23 +34,23 @@ func (t *turn) rules() []rule {
 		{greeting.MatchString(t.said), func() Reply { return Reply{Text: "Hello! " + t.introduce().Text} }},
 		{whoAmI.MatchString(t.said), t.introduce},
 		{abilities.MatchString(t.said), t.describeAbilities},
-		{t.isSum(), t.calculate},
+		{t.calculates(), t.calculate},
 		{clockThere.MatchString(t.said), t.compareClocks},
 		{t.countsDays(), t.countDays},
+		{onDate.MatchString(t.said) && weekdayAsked.MatchString(onDate.ReplaceAllString(t.said, "")), t.tellWeekday},
 		{waitsFor.MatchString(t.said), t.decline},
-		{cancelPattern.MatchString(bare), t.cancelReminders},
-		{t.last.id != "" && correction.MatchString(t.said), func() Reply { return t.reschedule(correction.FindStringSubmatch(t.said)[1], false) }},
-		{t.last.id != "" && sameAgain.MatchString(t.said), func() Reply { return t.reschedule(sameAgain.FindStringSubmatch(t.said)[1], true) }},
+		{cancelPattern.MatchString(bare) || t.last.task != "" && cancelsThat.MatchString(bare), t.cancelReminders},
+		{corrected(t.before, t.asked, t.said) != "", t.correct},
 		{asksForReminder(bare), t.scheduleReminder},
 		{saveContact.MatchString(t.said) && lastContact(t.given, t.whole) != "", t.keepContact},
 		{asksToRemember(t.said), t.remember},
 		{cityZone(t.said, livesIn) != "", func() Reply { return t.note(strings.TrimSpace(strings.TrimRight(t.said, ".! "))) }},
 		{forgetPattern.MatchString(strings.TrimSpace(t.said)), t.forget},
-		{t.wantsFile(), t.writeFileReply},
+		{writeFile.MatchString(t.said) || makeFile.MatchString(t.said), t.writeFileReply},
 		{len(t.written) > 0 && sendFile.MatchString(t.said), t.sendText},
-		{listAdd.MatchString(t.said), t.addToList},
+		{listAdd.MatchString(t.said) && t.listName() != "", t.addToList},
 		{t.dropsFromList(), t.dropFromList},
-		{listShow.MatchString(t.said), t.showList},
+		{listShow.MatchString(t.said) && t.listName() != "", t.showList},
 		{loadGroup.MatchString(t.said), t.loadGroupReply},
 		{t.wantsTableFile(), t.writeTableFile},
 		{t.wantsChange(), t.changePicture},
@@ -69,11 +69,12 @@ func (t *turn) rules() []rule {
 	rules = append(rules, t.googleRules()...)
 	return append(rules,
 		rule{groupFound, t.lookUp},
-		rule{recalls && (recallAll.MatchString(t.said) || closestNote(t.said, t.notes) != "" || !t.asksOfGiven()), t.recall},
+		rule{recalls && (recallAll.MatchString(t.said) || !t.asksOfGiven()), t.recall},
+		rule{(recalls || question.MatchString(t.said) && len(contentWords(t.said)) > 1) && closestNote(t.said, t.notes) != "", t.recall},
 		rule{t.asksOfGiven(), t.answerGiven},
 		rule{len(t.sentFiles) > 0, func() Reply { return t.unsupportedFile(t.sentFiles[len(t.sentFiles)-1]) }},
 		rule{thanks.MatchString(t.said), func() Reply { return Reply{Text: "You are welcome."} }},
-		rule{t.onlyGives(), t.takeGiven},
+		rule{t.receipt() != "", func() Reply { return Reply{Text: t.receipt()} }},
 	)
 }
 

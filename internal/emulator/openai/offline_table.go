@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var (
@@ -14,6 +15,7 @@ var (
 	meanPattern  = regexp.MustCompile(`(?i)\b(average|mean)\b`)
 	sumOfPattern = regexp.MustCompile(`(?i)\b(add up|sum|total|altogether|in all)\b`)
 	barsPattern  = regexp.MustCompile(`(?i)\b(charts?|graph|diagram|plot)\b`)
+	inMonth      = regexp.MustCompile(`(?i)\bin (?:` + monthWord + `)\b`)
 	ruleLine     = regexp.MustCompile(`^[\s|:-]+$`)
 )
 
@@ -134,8 +136,13 @@ func (tb table) rows(question string) (rows [][]string, which string) {
 		if tb.isNumeric(i) {
 			continue
 		}
+		dates := true
 		named := func(row []string) bool {
 			cell := strings.Join(strings.FieldsFunc(strings.ToLower(row[i]), isNoWord), " ")
+			at, err := time.Parse(time.DateOnly, row[i])
+			if dates = dates && err == nil; err == nil && strings.Contains(words, " "+strings.ToLower(at.Month().String())+" ") {
+				return true
+			}
 			return cell != "" && strings.Contains(words, " "+cell+" ")
 		}
 		var found [][]string
@@ -148,7 +155,12 @@ func (tb table) rows(question string) (rows [][]string, which string) {
 				}
 			}
 		}
-		if len(found) > 0 {
+		switch {
+		case len(found) == 0 && dates && inMonth.MatchString(question):
+			return nil, "" // of another month
+		case len(found) > 0 && dates:
+			rows, which = found, which+" "+inMonth.FindString(question)
+		case len(found) > 0:
 			rows, which = found, which+" for "+strings.Join(names, " and ")
 		}
 	}
@@ -187,28 +199,31 @@ func barChart(title string, names []string, sums []float64) string {
 	return b.String() + "```"
 }
 
-func shortNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+// shortNumber writes a number to twelve digits, which hide the error of binary fractions.
+func shortNumber(n float64) string {
+	n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 12, 64), 64)
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
 
-// markdownTable returns a Markdown table. Semicolons or newlines separate rows, commas separate cells.
-func markdownTable(text string) string {
-	var b strings.Builder
-	columns := 0
+// splitRows reads a table whose rows are between semicolons or newlines, and whose cells between commas.
+func splitRows(text string) (tb table) {
 	for row := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), ",")
-		head := columns == 0
-		if head {
-			columns = len(cells)
+		tb = append(tb, strings.Split(strings.Trim(strings.TrimSpace(row), "|"), ","))
+	}
+	return tb
+}
+
+// markdown returns the table in Markdown, with as many columns as the first row has.
+func (tb table) markdown() string {
+	var b strings.Builder
+	for i, row := range tb {
+		cells := make([]string, len(tb[0]))
+		for k, cell := range row[:min(len(row), len(cells))] {
+			cells[k] = strings.TrimSpace(cell)
 		}
-		for i := range columns {
-			cell := ""
-			if i < len(cells) {
-				cell = strings.TrimSpace(cells[i])
-			}
-			b.WriteString("| " + cell + " ")
-		}
-		b.WriteString("|\n")
-		if head {
-			b.WriteString(strings.Repeat("|---", columns) + "|\n")
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
 		}
 	}
 	return strings.TrimSpace(b.String())

@@ -1,12 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 var (
@@ -66,7 +68,10 @@ func (t *turn) lookUp() Reply {
 			continue
 		}
 		return t.useTool(name, args, func(text string) string {
-			return fmt.Sprintf("What `%s` shows:\n\n%s", name, shorten(listed(rewordForUser(text)), 1500))
+			if lines, ok := listed(text); ok {
+				text = cmp.Or(strings.Join(lines, "\n"), "Nothing.")
+			}
+			return fmt.Sprintf("What `%s` shows:\n\n%s", name, shorten(rewordForUser(text), 1500))
 		})
 	}
 	return t.decline()
@@ -95,38 +100,56 @@ func (t *turn) fillArguments(tool, query string) (args map[string]any, ok bool) 
 	return args, true
 }
 
-// listed turns the JSON of a list into lines with the texts of each entry; other text stays.
-func listed(text string) string {
+// listed returns a line for each entry of a list in JSON: its title, and what else people read of it. It is not ok
+// if the text is no such list.
+func listed(text string) (lines []string, ok bool) {
 	var found map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &found) != nil {
-		return text
+		return nil, false
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		var entries []map[string]any
 		if json.Unmarshal(found[key], &entries) != nil {
 			continue
 		}
-		if len(entries) == 0 {
-			return "Nothing."
-		}
-		var lines []string
 		for _, entry := range entries {
-			var texts []string
+			title, more := "", ""
 			for _, name := range slices.Sorted(maps.Keys(entry)) {
-				if value, isText := entry[name].(string); isText && titleKey.MatchString(name) && value != "" {
-					texts = append(texts, value)
+				switch value := readable(entry[name]); {
+				case value == "":
+				case titleKey.MatchString(name) && title == "":
+					title = "**" + value + "**"
+				case name == "from":
+					more += ", from " + value
+				case detailKey.MatchString(name) && value != "confirmed":
+					more += ", " + value
 				}
 			}
-			if len(texts) > 0 {
-				lines = append(lines, "- "+strings.Join(texts, ", "))
+			if title+more != "" {
+				lines = append(lines, "- "+strings.TrimPrefix(title+more, ", "))
 			}
 		}
-		if len(lines) > 0 {
-			return strings.Join(lines, "\n")
-		}
+		ok = true
 	}
-	return text
+	return lines, ok
 }
 
-// titleKey matches the names of fields that people read.
-var titleKey = regexp.MustCompile(`(?i)^(?:(?:display|full|given|family)?_?name|title|summary|subject|email|phone|due|status)$`)
+// readable returns a value as people read it: a text, a time, or a mail address without the brackets.
+func readable(value any) string {
+	switch value := value.(type) {
+	case string:
+		name, _, _ := strings.Cut(value, " <")
+		return name
+	case map[string]any:
+		if at, err := time.Parse(time.RFC3339, readable(value["dateTime"])); err == nil {
+			return at.Format("Monday 2 January at 15:04")
+		}
+		return readable(value["date"])
+	}
+	return ""
+}
+
+var (
+	titleKey  = regexp.MustCompile(`(?i)^(?:(?:display|full|given|family)?_?name|title|summary|subject)$`)
+	detailKey = regexp.MustCompile(`(?i)^(?:(?:display|full|given|family)?_?name|email|phone|due|status|start)$`)
+)

@@ -56,7 +56,7 @@ func isLoad(r result) bool { return r.call.Name == loadTool || r.call.Name == se
 // about returns the turn as if its message were another.
 func (t *turn) about(said string) *turn {
 	one := *t
-	one.said, one.lower = said, strings.ToLower(said)
+	one.said = said
 	return &one
 }
 

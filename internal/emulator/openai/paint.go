@@ -17,7 +17,7 @@ const maxDecodedPixels = 64 << 20
 
 var errDimensions = errors.New("the picture has too many pixels")
 
-// paint draws a PNG in colours that depend on the prompt: the source if there is one, otherwise a cat if
+// paint draws a PNG in the colour that the prompt names, or else in those that depend on it: the source if there is one, otherwise a cat if
 // the prompt mentions one, otherwise stripes.
 func paint(prompt string, width, height int, source []byte) ([]byte, error) {
 	hash := fnv.New32a()
@@ -27,6 +27,11 @@ func paint(prompt string, width, height int, source []byte) ([]byte, error) {
 		color.RGBA{uint8(200 + seed%56), uint8(200 + seed>>8%56), uint8(200 + seed>>16%56), 255}, //nolint:gosec // below 256
 		color.RGBA{uint8(seed % 160), uint8(seed >> 8 % 160), uint8(seed >> 16 % 160), 255},      //nolint:gosec // below 256
 		color.RGBA{255, 255, 255, 255}, color.RGBA{0, 0, 0, 255},
+	}
+	for name, colour := range colours {
+		if strings.Contains(strings.ToLower(prompt), name) {
+			palette[1] = colour
+		}
 	}
 	draw := stripes
 	if strings.Contains(strings.ToLower(prompt), "cat") {
@@ -52,6 +57,13 @@ func paint(prompt string, width, height int, source []byte) ([]byte, error) {
 	var b bytes.Buffer
 	err := png.Encode(&b, picture)
 	return b.Bytes(), err
+}
+
+// colours are those that a prompt can name.
+var colours = map[string]color.RGBA{
+	"red": {200, 30, 30, 255}, "green": {30, 140, 60, 255}, "blue": {30, 70, 200, 255}, "yellow": {225, 190, 20, 255},
+	"orange": {235, 130, 20, 255}, "purple": {120, 40, 160, 255}, "pink": {235, 120, 170, 255}, "brown": {110, 70, 40, 255},
+	"black": {20, 20, 20, 255}, "grey": {120, 120, 120, 255}, "gray": {120, 120, 120, 255},
 }
 
 // stripes returns the index of the colour of a place, whose coordinates are from 0 to 1.
