@@ -19,7 +19,7 @@ var (
 	asPicture         = regexp.MustCompile(`(?i)\b(pictures?|images?|png|screenshot|photo|render)\b`)
 	showing           = regexp.MustCompile(`(?i)\b(show|see|display|look at)\b`)
 	saying            = regexp.MustCompile(`(?i)\b(says?|text|read|contents?|mentions?|about)\b`)
-	pdfField          = regexp.MustCompile(`(?m)^(Title|Author|Created): *(\S.*)$`)
+	pdfField          = regexp.MustCompile(`(?m)^(Title|Author|Created): *(\S.*?)(?:T\d\d:\S+)?$`) // a day without its time
 	pageCount         = regexp.MustCompile(`(?m)^Pages: (?:.* of )?(\d+)$`)
 )
 
