@@ -73,13 +73,16 @@ func TestALongFactIsShownWholeBeforeItStays(t *testing.T) {
 	*talk = []everyday{
 		{"summarise it", []everydayCall{callOf("", "webfetch", "url", pages+"/post")}, noCard},
 		{"remember that I like tea", []everydayCall{callOf("", "save_memory", "content", begin+end)}, asks},
-		{"remember that I like coffee", []everydayCall{callOf("", "save_memory", "content", begin+strings.Repeat("\n", 5000)+end)}, asks},
+		{"remember that I like coffee", []everydayCall{callOf("", "save_memory", "content", begin+"Coffee, too. "+strings.Repeat("\n", 5000)+end)}, asks},
+		{"good morning", []everydayCall{callOf("scheduled_tasks", "schedule_task", "name", "Tea", "prompt", "Time for tea", "schedule_type", "daily", "hour", 3, "minute", 0)}, noCard},
 	}
 	bot := w.run()
 	reader := w.person("Reader")
-	for _, one := range *talk {
-		w.goesAs(bot, reader, one)
-	}
+	w.goesAs(bot, reader, (*talk)[0])
+	w.goesAs(bot, reader, (*talk)[1])
+	w.goesAs(bot, reader, (*talk)[2])
+	w.ask(bot, reader, "/clear", nil)
+	w.goesAs(bot, reader, (*talk)[3])
 }
 
 // Tools show their arguments, with blanks joined and invisible characters left out, quoted, and out of a fence.

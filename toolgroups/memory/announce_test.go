@@ -81,6 +81,22 @@ func TestALineShowsAllOfAFactOrACardDoes(t *testing.T) {
 			if shown == asks {
 				t.Errorf("%s with %d characters: asks %t, and its line shows all of it: %t", tool, length, asks, shown)
 			}
+			for _, pressed := range []bool{false, true} { // not, where a rule lets the call run without a card
+				b := newBench(t, openStore(t))
+				b.save(t, ada, "", "User is vegetarian")
+				among.Approved = pressed
+				if _, _, fault := b.result(t, among, tool, arguments); fault != nil {
+					t.Fatal(fault)
+				}
+				notes, err := b.Notes(t.Context(), ada)
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(notes, func(n memory.Note) bool { return n.Text == text })
+				if got := notes[i].WasShownTo(ada); got != (shown || pressed) {
+					t.Errorf("%s with %d characters, with a card %t: counts as shown: %t", tool, length, pressed, got)
+				}
+			}
 		}
 	}
 }
