@@ -144,6 +144,8 @@ type Tool struct {
 	Function string
 	// Group is the tool's group, empty for the core. A registry sets it.
 	Group string
+	// RuleGroup is the group whose rules hold for the tool although it stands in the core; empty means the core's.
+	RuleGroup string
 	// wire holds the JSON members of the tool in a tools array, and size is the length of the tool
 	// in the array, in characters. A registry sets both. The fields above must not change afterwards.
 	wire []byte
