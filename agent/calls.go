@@ -22,7 +22,7 @@ type job struct {
 
 func (j job) toolCall(scope toolgroups.Scope) toolgroups.Call {
 	scope.Role = cmp.Or(j.decision.Role, scope.Role)
-	scope.ReadOthers, scope.HoldsOthers = j.decision.ReadOthers, j.decision.HoldsOthers
+	scope.ReadOthers, scope.HoldsOthers, scope.Approved = j.decision.ReadOthers, j.decision.HoldsOthers, j.decision.ApprovedBy != ""
 	return toolgroups.Call{ID: j.call.ID, Name: j.tool.Name, Arguments: json.RawMessage(j.call.EffectiveArguments()), Scope: scope}
 }
 

@@ -22,10 +22,11 @@ type Announcement struct {
 }
 
 // ExceedsLine reports whether an announcement would not show all of the texts in the arguments, as shows says, where words of
-// others may have asked for the call: then a card shows it first, see [Tool.NeedsApproval].
+// others may have asked for the call: then a card shows it first, see [Tool.NeedsApproval]. So it does for a call that seems
+// to fail: it may not, and a card for one that does is harmless.
 func ExceedsLine[In any](call Call, shows func(In) bool) bool {
 	var in In
-	return call.HoldsOthers && json.Unmarshal(call.Arguments, &in) == nil && !shows(in)
+	return call.HoldsOthers && (json.Unmarshal(call.Arguments, &in) != nil || !shows(in))
 }
 
 // Labels of the button of an [Announcement].

@@ -8,42 +8,61 @@ import (
 )
 
 // Surplus returns the ways to the values among the arguments of a call that its tool does not declare, such as
-// "options.dry_run", sorted. Of tools that are not [Tool.External], no call has any after [ValidateArguments].
+// "options.dry_run", sorted. Of tools that are not [Tool.External], no call has any after [ValidateArguments]. It returns
+// none if the schema has too many alternatives to be followed.
 func Surplus(tool Tool, arguments json.RawMessage) []string {
 	value, err := DecodeJSON(arguments)
 	if err != nil {
 		return nil
 	}
-	return surplus(tool.schema(), value, false)
+	paths, _ := surplus(tool.schema(), value, checksFor(arguments), false)
+	return paths
 }
 
 // surplus returns the ways to the values that a schema does not declare, and drops them if told to. They are those of
 // objects for which the schema has properties, and nothing that allows others: "additionalProperties", unless it is
 // false, "patternProperties", or a reference that leads nowhere. Whoever reads a card takes what it shows for what
-// counts.
-func surplus(root map[string]any, value any, drop bool) []string {
-	d := declarations{root: root, drop: drop}
-	d.walk("", []any{root}, value)
-	return d.paths
+// counts. ok is false if that takes more steps than are left.
+func surplus(root map[string]any, value any, left int, drop bool) (paths []string, ok bool) {
+	d := declarations{root: root, drop: drop, left: left}
+	d.walk("", d.expand([]any{root}), value)
+	if d.left < 0 {
+		return nil, false
+	}
+	return d.paths, true
 }
 
 type declarations struct {
 	root  map[string]any
 	drop  bool
+	left  int // schemas that may still be followed
 	paths []string
 }
 
-// walk looks for surplus values in one to which some schemas apply, or may.
-func (d *declarations) walk(path string, schemas []any, value any) {
+// shape is what some schemas that apply to the same value, or may, say of it together.
+type shape struct {
+	all []map[string]any
+	// closed says that an object has only those properties that all declare.
+	closed bool
+	// items is the shape of the elements of a list, and fields are those of properties, as far as they were needed.
+	items  *shape
+	fields map[string]field
+}
+
+type field struct {
+	*shape
+	declared bool
+}
+
+// walk looks for surplus values in one with a shape.
+func (d *declarations) walk(path string, s *shape, value any) {
 	switch v := value.(type) {
 	case map[string]any:
-		all, open := d.expand(schemas)
-		closed := slices.ContainsFunc(all, func(s map[string]any) bool { _, ok := s["properties"].(map[string]any); return ok }) && !open
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			within, declared := schemasOf(all, key)
+			within := d.fieldOf(s, key)
 			switch way := joinPath(path, key); {
-			case declared || !closed:
-				d.walk(way, within, v[key])
+			case within.declared || !s.closed:
+				d.walk(way, within.shape, v[key])
 			default:
 				d.paths = append(d.paths, way)
 				if d.drop {
@@ -52,40 +71,87 @@ func (d *declarations) walk(path string, schemas []any, value any) {
 			}
 		}
 	case []any:
-		all, _ := d.expand(schemas)
-		var within []any
-		for _, s := range all {
-			for _, key := range []string{"items", "prefixItems", "additionalItems"} {
-				if list, ok := s[key].([]any); ok {
-					within = append(within, list...)
-				} else {
-					within = append(within, s[key])
-				}
-			}
-		}
+		items := d.itemsOf(s)
 		for _, one := range v {
-			d.walk(path+"[]", within, one)
+			d.walk(path+"[]", items, one)
 		}
 	}
 }
 
-// expand returns the schemas with those that apply to the same value, or may, each once, and whether one allows
-// properties that it does not declare.
-func (d *declarations) expand(schemas []any) (all []map[string]any, open bool) {
+// itemsOf returns the shape of the elements of a list.
+func (d *declarations) itemsOf(s *shape) *shape {
+	if s.items != nil {
+		return s.items
+	}
+	var within []any
+	for _, one := range s.all {
+		for _, key := range []string{"items", "prefixItems", "additionalItems"} {
+			if list, ok := one[key].([]any); ok {
+				within = append(within, list...)
+			} else {
+				within = append(within, one[key])
+			}
+		}
+	}
+	s.items = d.expand(within)
+	return s.items
+}
+
+// fieldOf returns the shape of the value of a key, and whether one of the schemas of its object declares it.
+func (d *declarations) fieldOf(s *shape, key string) field {
+	if known, ok := s.fields[key]; ok {
+		return known
+	}
+	var within []any
+	var found field
+	for _, one := range s.all {
+		if d.left--; d.left < 0 {
+			break
+		}
+		properties, _ := one["properties"].(map[string]any)
+		required, _ := one["required"].([]any)
+		schema, ok := properties[key]
+		found.declared = found.declared || ok || slices.Contains(required, any(key))
+		if !ok {
+			schema = one["additionalProperties"]
+		}
+		within = append(within, schema)
+		patterns, _ := one["patternProperties"].(map[string]any)
+		within = slices.AppendSeq(within, maps.Values(patterns))
+	}
+	found.shape = d.expand(within)
+	if s.fields == nil {
+		s.fields = map[string]field{}
+	}
+	s.fields[key] = found
+	return found
+}
+
+// expand returns the shape of the schemas with those that apply to the same value, or may, each once.
+func (d *declarations) expand(schemas []any) *shape {
 	c := &checker{root: d.root}
 	seen := map[uintptr]bool{}
-	for queue := slices.Clone(schemas); len(queue) > 0; {
+	out, properties, open := new(shape), false, false
+	for queue := slices.Clone(schemas); len(queue) > 0 && d.left >= 0; {
 		s, _ := queue[0].(map[string]any)
 		queue = queue[1:]
+		if s == nil {
+			continue
+		}
+		d.left--
 		at := reflect.ValueOf(s).Pointer()
-		if s == nil || seen[at] {
+		if seen[at] {
 			continue
 		}
 		seen[at] = true
-		all = append(all, s)
+		out.all = append(out.all, s)
 		queue = append(queue, c.alternatives(s)...)
-		given, _ := s["dependentSchemas"].(map[string]any)
-		queue = slices.AppendSeq(queue, maps.Values(given))
+		for _, key := range []string{"dependentSchemas", "dependencies"} { // the latter in older schemas
+			given, _ := s[key].(map[string]any)
+			queue = slices.AppendSeq(queue, maps.Values(given))
+		}
+		_, has := s["properties"].(map[string]any)
+		properties = properties || has
 		for _, key := range []string{"additionalProperties", "unevaluatedProperties", "patternProperties", "$dynamicRef", "$recursiveRef"} {
 			if allows, given := s[key]; given && allows != false {
 				open = true
@@ -96,22 +162,6 @@ func (d *declarations) expand(schemas []any) (all []map[string]any, open bool) {
 			open = open || !found
 		}
 	}
-	return all, open
-}
-
-// schemasOf returns the schemas of the value of a key, and whether one of the schemas of its object declares it.
-func schemasOf(objects []map[string]any, key string) (within []any, declared bool) {
-	for _, s := range objects {
-		properties, _ := s["properties"].(map[string]any)
-		required, _ := s["required"].([]any)
-		one, ok := properties[key]
-		declared = declared || ok || slices.Contains(required, any(key))
-		if !ok {
-			one = s["additionalProperties"]
-		}
-		within = append(within, one)
-		patterns, _ := s["patternProperties"].(map[string]any)
-		within = slices.AppendSeq(within, maps.Values(patterns))
-	}
-	return within, declared
+	out.closed = properties && !open
+	return out
 }

@@ -144,6 +144,8 @@ type Tool struct {
 	Function string
 	// Group is the tool's group, empty for the core. A registry sets it.
 	Group string
+	// RuleGroup is the group whose rules hold for the tool although it stands in the core; empty means the core's.
+	RuleGroup string
 	// wire holds the JSON members of the tool in a tools array, and size is the length of the tool
 	// in the array, in characters. A registry sets both. The fields above must not change afterwards.
 	wire []byte
@@ -190,6 +192,8 @@ type Scope struct {
 	// ReadOthers is true in a call if its turn has read words of others before, HoldsOthers if anything
 	// that the model sees in the conversation holds such words.
 	ReadOthers, HoldsOthers bool
+	// Approved is true in a call that a person has allowed, who was shown all of its arguments.
+	Approved bool
 	// ReadAccount is true in a call if a tool of its group has read the person's account in this turn. In a shared chat
 	// the person, or a rule of the operator, has allowed that.
 	ReadAccount bool

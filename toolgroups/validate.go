@@ -46,7 +46,9 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 	root := tool.schema()
 	encode := func() (json.RawMessage, *Error) {
 		if !tool.External {
-			surplus(root, value, true)
+			if _, ok := surplus(root, value, checksFor(fixed), true); !ok {
+				return nil, invalidError(tool, "they hold too many different objects to be checked")
+			}
 		}
 		out, err := EncodeJSON(value)
 		if err != nil {

@@ -3,6 +3,7 @@ package toolgroups_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -107,6 +108,7 @@ func TestWhatAToolDoesNotDeclareIsDropped(t *testing.T) {
 		{nested, `{"o":"{\"x\":1,\"z\":2}"}`, `{"o":{"x":1}}`, "o.z"},
 		{opened, `{"headers":{"X-A":{"v":1,"w":2}},"free":{"a":{"b":1}},"named":{"x-a":1},"shut":{"a":1},"far":{"b":1}}`,
 			`{"far":{"b":1},"free":{"a":{"b":1}},"headers":{"X-A":{"v":1}},"named":{"x-a":1},"shut":{}}`, "headers.X-A.w shut.a"},
+		{`{"properties":{"a":{}},"dependencies":{"a":{"properties":{"b":{}}},"b":["a"]}}`, `{"a":1,"b":2,"c":3}`, `{"a":1,"b":2}`, "c"},
 		{several, `{"a":1,"again":{"a":1,"b":2},"b":2,"c":3,"d":4,"e":5,"f":6}`, `{"a":1,"again":{"a":1},"b":2,"c":3,"d":4,"e":5}`, "again.b f"},
 	} {
 		if got, fault := validated(tc.schema, tc.in); fault != nil || got != tc.want {
@@ -117,6 +119,37 @@ func TestWhatAToolDoesNotDeclareIsDropped(t *testing.T) {
 		kept, fault := toolgroups.ValidateArguments(tool, json.RawMessage(tc.in))
 		if got := strings.Join(toolgroups.Surplus(tool, kept), " "); fault != nil || got != tc.surplus {
 			t.Errorf("%s\nwith %s: %q in %s, %v", tc.schema, tc.in, got, kept, fault)
+		}
+	}
+}
+
+// A server chooses its schema, and its texts ask for the call: looking for surplus values takes no more steps than a check.
+func TestLookingForSurplusValuesIsBounded(t *testing.T) {
+	alternatives := `{"anyOf":[` + strings.Repeat(`{"properties":{"a":{}}},`, 1200) + `{"properties":{"b":{}}}]}`
+	many := `{"type":"object","properties":{"l":{"type":"array","items":` + alternatives + `},"m":{"type":"object","additionalProperties":` + alternatives + `}}}`
+	keys := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"k%d":{"a":1,"c":2},`, i)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	for name, tc := range map[string]struct {
+		in      string
+		surplus string
+		refused bool
+	}{
+		"a few keys":            {`{"m":{` + keys(2) + `}}`, "m.k0.c m.k1.c", false},
+		"more than are checked": {`{"m":{` + keys(2000) + `}}`, "", true},
+		"elements of a list":    {`{"l":[` + strings.Repeat(`{"a":1},`, 5000) + `{"c":1}]}`, "l[].c", false},
+	} {
+		tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(many), External: true}
+		if got := strings.Join(toolgroups.Surplus(tool, json.RawMessage(tc.in)), " "); got != tc.surplus {
+			t.Errorf("%s: %q", name, got)
+		}
+		tool.External = false // whose surplus values are dropped, so that a card shows what counts
+		if got, fault := toolgroups.ValidateArguments(tool, json.RawMessage(tc.in)); (fault != nil) != tc.refused || strings.Contains(string(got), `"c":`) {
+			t.Errorf("%s: %.200s, %v", name, got, fault)
 		}
 	}
 }

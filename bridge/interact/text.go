@@ -203,14 +203,17 @@ var plainNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // know them, or do something else than they say.
 func formatCall(tool toolgroups.Tool, raw json.RawMessage) (string, bool) {
 	shown, whole := formatArguments(raw)
+	if !whole {
+		return shown, false
+	}
 	var names []string
 	for _, way := range toolgroups.Surplus(tool, raw) {
 		names = append(names, wording.InlineCode(way))
 	}
-	if len(names) > 0 && whole {
+	if len(names) > 0 {
 		shown += "\n\nNot among the parameters of this tool, so it may pay no heed to them: " + strings.Join(names, ", ")
 	}
-	return shown, whole && utf8.RuneCountInString(shown) <= 2*maxArguments
+	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
 }
 
 // formatArguments formats the arguments of a call completely and exactly, as Markdown: each under its

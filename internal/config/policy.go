@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -170,6 +171,7 @@ func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, current fun
 	for _, r := range p.rules {
 		_, tool := registry().Tool(r.Tool)
 		_, group := registry().Group(r.Group)
+		group = group || slices.ContainsFunc(registry().Core(), func(t toolgroups.Tool) bool { return t.RuleGroup == r.Group })
 		if r.Tool != "" && !tool && !strings.HasSuffix(r.Tool, "*") || r.Group != "" && r.Group != groupCore && !group {
 			log.Warn("approval rule for an unknown tool or group", "rule", r.String())
 		}
@@ -181,7 +183,7 @@ func NewPolicies(rules []Rule, registry func() *toolgroups.Registry, current fun
 func (p *Policies) PolicyFor(call toolgroups.Call, tool toolgroups.Tool) interact.Policy {
 	group, grouped := p.registry().GroupOf(tool.Name)
 	if !grouped {
-		group = groupCore
+		group = cmp.Or(tool.RuleGroup, groupCore)
 	}
 	policy := defaultPolicy(call, tool)
 	for _, r := range p.rules {

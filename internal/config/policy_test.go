@@ -26,9 +26,11 @@ func policiesOf(t *testing.T, rules ...Rule) *Policies {
 		t.NeedsApproval = asks
 		return t
 	}
+	made := tool("post_note", toolgroups.Changes)
+	made.RuleGroup = "user_tools"
 	always, never := func(toolgroups.Call) bool { return true }, func(toolgroups.Call) bool { return false }
 	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
-		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), asking(tool("http_request", toolgroups.Consequential), func(call toolgroups.Call) bool { return strings.Contains(string(call.Arguments), "POST") }), tool("write_file", toolgroups.Changes)},
+		Core: []toolgroups.Tool{tool("exec", toolgroups.Consequential), asking(tool("http_request", toolgroups.Consequential), func(call toolgroups.Call) bool { return strings.Contains(string(call.Arguments), "POST") }), tool("write_file", toolgroups.Changes), made},
 		Groups: []toolgroups.Group{
 			{Name: "google_gmail", Tools: []toolgroups.Tool{
 				personal(tool("gmail_send", toolgroups.Consequential)), personal(tool("gmail_search", toolgroups.ReadOnly)), personal(tool("gmail_archive", toolgroups.Changes)),
@@ -75,6 +77,16 @@ func TestPoliciesWithoutRules(t *testing.T) {
 		tool, arguments, _ := strings.Cut(call, " ")
 		if got := of(t, a, tool, arguments, toolgroups.Scope{Role: toolgroups.RoleUser, Direct: true}); got != want {
 			t.Errorf("%s: %+v, want %+v", call, got, want)
+		}
+	}
+}
+
+// A tool that people made stands in the core or in its group, by how large it is; a rule does not.
+func TestARuleForTheToolsOfPeopleHoldsInTheCoreToo(t *testing.T) {
+	a := policiesOf(t, Rule{Group: "user_tools", Chat: "scheduled", Policy: "deny"}, Rule{Group: "core", Chat: "scheduled", Policy: "ask"})
+	for tool, want := range map[string]interact.Rule{"post_note": "deny", "write_file": "ask"} {
+		if got := of(t, a, tool, "{}", toolgroups.Scope{Role: toolgroups.RoleUser, Scheduled: true}); got.Rule != want {
+			t.Errorf("%s: %s, want %s", tool, got.Rule, want)
 		}
 	}
 }

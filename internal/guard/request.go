@@ -44,9 +44,14 @@ func NewRequest(ctx context.Context, method, address, body string, headers map[s
 		return nil, Reason(err)
 	}
 	req.Header.Set("User-Agent", userAgent)
-	size := 0
+	size, given := 0, map[string]bool{}
 	for name, value := range headers {
 		size += len(name) + len(value)
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		if given[key] { // one would be sent, and a card shows both
+			return nil, fmt.Errorf("%w: the header '%s' is given twice", ErrRequest, key)
+		}
+		given[key] = true
 		if isReservedHeader(name) {
 			return nil, fmt.Errorf("%w: the header '%s' cannot be set", ErrRequest, textproto.CanonicalMIMEHeaderKey(name))
 		}

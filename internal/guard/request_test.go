@@ -19,3 +19,12 @@ func TestReservedHeadersAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoHeadersOfOneNameAreRefused(t *testing.T) {
+	for other, want := range map[string]bool{"x-dry-run": true, "X-DRY-RUN": true, "X-Dry": false} {
+		_, err := guard.NewRequest(t.Context(), "POST", "http://example.org", "", map[string]string{"X-Dry-Run": "true", other: "false"})
+		if got := errors.Is(err, guard.ErrRequest); got != want || !want && err != nil {
+			t.Errorf("with %q: %v, want refused: %t", other, err, want)
+		}
+	}
+}

@@ -155,7 +155,7 @@ func (m *Models) Profile(ctx context.Context, scope toolgroups.Scope, purpose tu
 		Effort: answer.Effort, PromptOthers: answer.Agent.IsOthers(scope.User, scope.Direct), PromptShown: true,
 	}
 	if persona.PromptOthers {
-		persona.PromptShown, persona.PromptOutside = answer.Agent.Author == scope.User, []string{answer.Agent.Prompt}
+		persona.PromptShown, persona.PromptOutside = answer.Agent.WasShownTo(scope.User), []string{answer.Agent.Prompt}
 	}
 	routes, name := answer.Routes, cmp.Or(scope.Model, m.ByKind.modelFor(purpose))
 	if purpose == turn.ForDeep {

@@ -37,9 +37,11 @@ type Agent struct {
 	// Owner is the user or chat for which the agent was created; if empty, everyone may use the agent.
 	Owner string `json:"owner,omitempty"`
 	// Author is the user who had the agent made, as platform:id; empty after they were forgotten. Outside says
-	// that it was made, or its texts changed, in a conversation that held words of others.
+	// that it was made, or its texts changed, in a conversation that held words of others, and Unshown that neither a
+	// line nor a card showed Author all of them then.
 	Author  string `json:"by,omitempty"`
 	Outside bool   `json:"outside,omitempty"`
+	Unshown bool   `json:"unshown,omitempty"`
 	// BuiltIn is set for agents that come with the program, which cannot be changed.
 	BuiltIn bool      `json:"-"`
 	Created time.Time `json:"created,omitzero"`
@@ -75,6 +77,9 @@ func (a *Agent) check() error {
 func (a *Agent) IsOthers(user string, direct bool) bool {
 	return a.Outside || a.Owner != "" && !direct && a.Author != user
 }
+
+// WasShownTo reports whether a user was shown all of an agent's texts when it was made or changed.
+func (a *Agent) WasShownTo(user string) bool { return a.Author == user && !a.Unshown }
 
 // Agents stores agents, and lists them together with the built-in ones.
 type Agents struct{ *records }
@@ -160,7 +165,7 @@ func (s Agents) Add(ctx context.Context, a Agent) (Agent, error) {
 }
 
 // Change changes an agent with f, checks it, and stores it. f may be called more than once. It cannot
-// change the id, the owner, the author and the time of creation, nor take Outside back.
+// change the id, the owner, the author and the time of creation, nor take Outside and Unshown back.
 func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before, after Agent, err error) {
 	if before, err = s.Get(ctx, id); err != nil {
 		return before, before, err
@@ -176,7 +181,7 @@ func (s Agents) Change(ctx context.Context, id string, f func(a *Agent)) (before
 		before, after = *value, *value
 		f(&after)
 		after.ID, after.Owner, after.Created, after.BuiltIn = id, before.Owner, before.Created, false
-		after.Author, after.Outside = before.Author, before.Outside || after.Outside
+		after.Author, after.Outside, after.Unshown = before.Author, before.Outside || after.Outside, before.Unshown || after.Unshown
 		after.Name, after.Description = strings.TrimSpace(after.Name), strings.TrimSpace(after.Description)
 		*value = after
 		return after.check()

@@ -24,6 +24,7 @@ type createAgentArgs struct {
 func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in createAgentArgs) (toolgroups.Result, error) {
 	a, err := f.cfg.Settings.Agents.Add(ctx, settings.Agent{
 		Name: in.Name, Description: in.Description, Prompt: in.SystemPrompt, Owner: call.Owner, Author: call.User, Outside: call.HoldsOthers,
+		Unshown: !call.Approved && exceedsLine(call),
 	})
 	if err != nil {
 		failed := toolgroups.CodeExecution // the store may have failed behind the write
@@ -139,6 +140,7 @@ func (f *Tools) updateAgent(ctx context.Context, call toolgroups.Call, in update
 		before := *a
 		in.apply(a)
 		a.Outside = call.HoldsOthers && (a.Name != before.Name || a.Description != before.Description || a.Prompt != before.Prompt)
+		a.Unshown = a.Outside && (!call.Approved || call.User != a.Author) // a change has no line, and its card another chat
 	})
 	if err != nil {
 		return "", err

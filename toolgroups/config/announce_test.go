@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,13 +67,19 @@ func TestALineShowsAllOfAnAgentOrACardDoes(t *testing.T) {
 				Name: "create_agent", Arguments: encoded,
 				Scope: toolgroups.Scope{User: "fake:1", Owner: "fake:1", Chat: "fake:1", Direct: true, HoldsOthers: true},
 			}
-			tool := newDesk(t).family.CreateAgent()
+			d := newDesk(t)
+			tool := d.family.CreateAgent()
 			if asks := tool.NeedsApproval != nil && tool.NeedsApproval(call); asks != c.asks {
 				t.Errorf("asks %t", asks)
 			}
 			res, fault := toolgroups.Run(t.Context(), nil, tool, call)
 			if fault != nil || len(res.Announced) != 1 {
 				t.Fatal(fault, res.Announced)
+			}
+			agents, err := d.settings.Agents.List(t.Context())
+			i := slices.IndexFunc(agents, func(a settings.Agent) bool { return a.Author == "fake:1" })
+			if err != nil || i < 0 || agents[i].WasShownTo("fake:1") == c.asks {
+				t.Errorf("without a card: %+v, %v", agents, err)
 			}
 			shown := wording.Clip(res.Announced[0].Text, toolgroups.MaxAnnouncement)
 			for what, text := range c.args {
@@ -109,7 +116,7 @@ func TestAnAgentThatIsChangedAmongWordsOfOthersHoldsThem(t *testing.T) {
 		}
 		for _, then := range []string{arguments, `"description":"Cooks."`} {
 			change(then, then == arguments)
-			if a, err := d.settings.Agents.Get(t.Context(), made.ID); err != nil || a.IsOthers("telegram:7", true) != others {
+			if a, err := d.settings.Agents.Get(t.Context(), made.ID); err != nil || a.IsOthers("telegram:7", true) != others || a.WasShownTo("telegram:7") == others {
 				t.Errorf("after %s: %+v, %v", then, a, err)
 			}
 		}

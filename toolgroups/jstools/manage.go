@@ -236,25 +236,34 @@ func (t *Tools) update(ctx context.Context, call toolgroups.Call, in toolArgs) (
 func (t *Tools) updateFiles(base string, in toolArgs) error {
 	t.writeMu.Lock()
 	defer t.writeMu.Unlock()
+	manifest, source, code, err := t.changedFiles(base, in)
+	if err != nil {
+		return err
+	}
+	return t.storeTool(codeUpdate, base, manifest, source, code)
+}
+
+// changedFiles returns the manifest of a tool as it is after a change, its current code, and the new code, nil if
+// unchanged. writeMu must be held.
+func (t *Tools) changedFiles(base string, in toolArgs) (manifest []byte, source string, code *string, err error) {
 	data, err := readLimited(t.filePath(base, ".json"))
 	if err != nil {
-		return toolgroups.Errorf(codeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
+		return nil, "", nil, toolgroups.Errorf(codeUpdate, "The tool '%s' cannot be read: %v.", in.Name, err)
 	}
 	ms, err := toolgroups.ParseObject(bytes.TrimPrefix(data, []byte("\ufeff")))
 	if err != nil {
-		return toolgroups.Errorf(codeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", base, err)
+		return nil, "", nil, toolgroups.Errorf(codeUpdate, "%s.json cannot be read: %v. Delete the tool and create it anew.", base, err)
 	}
 	if ms, err = in.apply(ms); err != nil {
-		return err
+		return nil, "", nil, err
 	}
 	old, err := readLimited(t.filePath(base, ".js"))
-	var code *string
 	if strings.TrimSpace(in.JSCode) != "" {
 		code = &in.JSCode
 	} else if err != nil {
-		return toolgroups.Errorf(codeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
+		return nil, "", nil, toolgroups.Errorf(codeUpdate, "The code of '%s' cannot be read: %v. Give it anew as js_code.", in.Name, err)
 	}
-	return t.storeTool(codeUpdate, base, toolgroups.EncodeObject(ms), string(old), code)
+	return toolgroups.EncodeObject(ms), string(old), code, nil
 }
 
 func (t *Tools) remove(ctx context.Context, _ toolgroups.Call, in toolArgs) (toolgroups.Result, error) {

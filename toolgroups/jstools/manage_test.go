@@ -117,6 +117,7 @@ func TestCreateErrors(t *testing.T) {
 		{greet(with("timeout_seconds", 0)), "validation_error", "1 to 3600"},
 		{greet(with("timeout_seconds", 3601)), "validation_error", "1 to 3600"},
 		{greet(with("required_permissions", "env:NOT GOOD")), "validation_error", "no name of a variable"},
+		{greet(with("required_permissions", "read_only, google")), "validation_error", "no permission \"read_only\""},
 		{greet(with("name", "Greet")), "create_failed", "does not fit"},
 		{greet(with("name", "g")), "create_failed", "does not fit"},
 		{greet(with("name", "_a")), "create_failed", "does not fit"},

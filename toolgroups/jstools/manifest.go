@@ -152,8 +152,10 @@ func parsePermissions(text string) (names, env []string, err error) {
 		part = strings.TrimSpace(part)
 		if name, ok := strings.CutPrefix(part, envPrefix); ok {
 			env = append(env, strings.TrimSpace(name))
-		} else if part != "" {
+		} else if part == googlePermission {
 			names = append(names, part)
+		} else if part != "" {
+			return nil, nil, fmt.Errorf("there is no permission %.100q: it is %s, or %sNAME of a variable", part, googlePermission, envPrefix)
 		}
 	}
 	return names, env, checkEnv(env)

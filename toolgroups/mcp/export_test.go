@@ -23,6 +23,9 @@ func Parameters(raw json.RawMessage) (json.RawMessage, error) {
 	return offeredSchema(own)
 }
 
+// Accepts is what the arguments of a call are checked against.
+func Accepts(raw json.RawMessage) (json.RawMessage, error) { return ownSchema(raw) }
+
 // Events is what the library reads of a stream of events.
 func Events(r io.Reader, limit int) io.Reader {
 	return &eventReader{

@@ -330,15 +330,32 @@ func (t trim) schema(v any, depth int) any {
 		}
 		return out
 	case map[string]any:
-		out := make(map[string]any, len(v))
+		out, opened := make(map[string]any, len(v)), false
 		for key, one := range v {
-			if kept, ok := t.keyword(key, one, depth); ok {
+			kept, ok := t.keyword(key, one, depth)
+			if ok {
 				out[key] = kept
 			}
+			opened = opened || declares(key) && (!ok || key == "properties" && sizeOf(kept) < sizeOf(one))
+		}
+		if opened {
+			out["additionalProperties"] = true // what the schema declared is no surplus
 		}
 		return out
 	}
 	return v
+}
+
+// declares reports whether a keyword of a schema declares properties of an object, or allows others.
+func declares(key string) bool {
+	return slices.Contains([]string{
+		"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies",
+	}, key)
+}
+
+func sizeOf(object any) int {
+	members, _ := object.(map[string]any)
+	return len(members)
 }
 
 // keyword trims the value of a keyword, or a property; ok is false if nothing is left.

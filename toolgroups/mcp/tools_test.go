@@ -136,7 +136,7 @@ func TestOddSchemas(t *testing.T) {
 		},
 		"deep levels": {
 			`{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"object","properties":{"b":`, 60) + `{"type":"string"}` + strings.Repeat(`}}`, 60) + `}}`,
-			`{"properties":{"a":` + strings.Repeat(`{"properties":{"b":`, 14) + `{"type":"object"}` + strings.Repeat(`},"type":"object"}`, 14) + `},"type":"object"}`,
+			`{"properties":{"a":` + strings.Repeat(`{"properties":{"b":`, 14) + `{"additionalProperties":true,"type":"object"}` + strings.Repeat(`},"type":"object"}`, 14) + `},"type":"object"}`,
 		},
 		"too large": {`{"type":"object","properties":{"a":{}` + manyProperties(5000) + `}}`, ""},
 		"a bomb": {
@@ -165,6 +165,38 @@ func TestOddSchemas(t *testing.T) {
 }
 
 // What the server takes is not refused here, however its schema is shown to models.
+// A card says of a parameter that the server does not have it, which is to be true of a large schema, too.
+func TestWhatIsTrimmedOffASchemaIsNoSurplus(t *testing.T) {
+	fields := func(end string) string {
+		var all strings.Builder
+		for i := range 120 {
+			fmt.Fprintf(&all, `,"field_%d":{"type":"object","properties":{`, i)
+			for k := range 6 {
+				fmt.Fprintf(&all, `"option_number_%d_of_field_%d":{"type":"string"},`, k, i)
+			}
+			all.WriteString(end + `}}`)
+		}
+		return all.String()
+	}
+	for _, share := range []string{
+		`{"type":"object","properties":{"with":{"type":"string"}}}`,
+		`{"type":"object","properties":{"a":{}},"additionalProperties":{"type":"string"}}`,
+		`{"type":"object","properties":{"a":{}},"patternProperties":{"^w":{}}}`,
+		`{"type":"object","properties":{"a":{}},"allOf":[{"anyOf":[{"properties":{"with":{}}}]}]}`,
+		`{"type":"object","properties":{"a":{}},"additionalProperties":false,"dependencies":{"a":{"properties":{"with":{}}}}}`,
+	} {
+		schema := `{"type":"object","properties":{"changes":{"type":"array","items":{"type":"object","properties":{"share":` + share + fields(`"z":{}`) + `}}}}}`
+		accepts, err := mcp.Accepts(json.RawMessage(schema))
+		if err != nil || len(accepts) >= len(schema) {
+			t.Fatal(len(accepts), len(schema), err)
+		}
+		tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(`{"type":"object"}`), Accepts: accepts, External: true}
+		if got := toolgroups.Surplus(tool, json.RawMessage(`{"changes":[{"share":{"with":"eve@evil.example"}}]}`)); len(got) > 0 {
+			t.Errorf("%s: called surplus: %q", share, got)
+		}
+	}
+}
+
 func TestCallsAreCheckedAgainstTheServersOwnSchema(t *testing.T) {
 	c := discovered(t, mcp.Config{}, raw(t, `[{"name":"pay","inputSchema":{"oneOf":[`+
 		`{"properties":{"kind":{"const":"card"},"pair":{"type":"array","items":[{"type":"number"},{"type":"string"}]}},"required":["kind","pair"]},`+

@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
 )
@@ -97,8 +98,10 @@ type Note struct {
 	// Author is the user for whom the note was saved, as platform:id. It is empty in notes that were imported or are from
 	// before authors were recorded, and after the user was forgotten.
 	Author string `json:"by,omitempty"`
-	// Outside says that it was saved in a conversation that held words of others.
+	// Outside says that it was saved in a conversation that held words of others, and Unshown that neither a line nor a
+	// card showed all of it then.
 	Outside bool `json:"outside,omitempty"`
+	Unshown bool `json:"unshown,omitempty"`
 	// Zone is the IANA name of the time zone in which Author lives, if the note tells.
 	Zone string `json:"zone,omitempty"`
 }
@@ -112,8 +115,13 @@ func (n Note) IsOthers(user string, direct bool) bool {
 // isAbout reports whether the zone of a note is that of the user of a scope.
 func (n Note) isAbout(scope toolgroups.Scope) bool { return n.Author == scope.User || scope.Direct }
 
-// WasShownTo reports whether a user was shown a note when it was saved: by a line with an Undo, or a card.
-func (n Note) WasShownTo(user string) bool { return n.Author == user }
+// WasShownTo reports whether a user was shown all of a note when it was saved: by a line with an Undo, or a card.
+func (n Note) WasShownTo(user string) bool { return n.Author == user && !n.Unshown }
+
+// isUnshown reports whether the line of a note that is saved in a call does not show all of it, and no card did.
+func isUnshown(scope toolgroups.Scope, text string) bool {
+	return scope.HoldsOthers && !scope.Approved && !wording.QuotesWhole(text, maxAnnounced)
+}
 
 // idLength is the length of a note's ID.
 const idLength = 8
@@ -180,7 +188,7 @@ func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text
 		if isSaved(doc.Notes, text) {
 			return ErrDuplicate
 		}
-		note = Note{Section: sectionOf(section), Text: text, SavedAt: m.cfg.Now().UTC(), Author: scope.User, Outside: scope.HoldsOthers, Zone: zone}
+		note = Note{Section: sectionOf(section), Text: text, SavedAt: m.cfg.Now().UTC(), Author: scope.User, Outside: scope.HoldsOthers, Unshown: isUnshown(scope, text), Zone: zone}
 		others = slices.Clone(doc.Notes)
 		doc.Notes = append(doc.Notes, note)
 		return checkLimits(doc.Notes)
@@ -209,7 +217,7 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			return err
 		}
 		old = doc.Notes[i]
-		note = Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers, Zone: cmp.Or(zone, old.Zone)}
+		note = Note{Section: old.Section, Text: text, SavedAt: m.cfg.Now().UTC(), Author: cmp.Or(old.Author, scope.User), Outside: scope.HoldsOthers, Unshown: isUnshown(scope, text), Zone: cmp.Or(zone, old.Zone)}
 		if section != "" {
 			note.Section = sectionOf(section)
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
@@ -43,10 +42,7 @@ func exceedsLine(call toolgroups.Call) bool {
 	type args struct {
 		Content string `json:"content"`
 	}
-	return toolgroups.ExceedsLine(call, func(in args) bool {
-		fails := utf8.RuneCountInString(strings.TrimSpace(in.Content)) > MaxNoteLength
-		return fails || wording.QuotesWhole(in.Content, maxAnnounced)
-	})
+	return toolgroups.ExceedsLine(call, func(in args) bool { return wording.QuotesWhole(in.Content, maxAnnounced) })
 }
 
 // Group returns the group of the tools that change and remove notes.
@@ -239,7 +235,7 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	replaced := fmt.Sprintf("I remember %s%s instead of %s.", wording.Quote(in.Content, maxAnnounced), describeZone(note.Zone, old.Zone), wording.Quote(old.Text, maxQuoted))
+	replaced := fmt.Sprintf("I remember %s%s instead of %s.", wording.Quote(note.Text, maxAnnounced), describeZone(note.Zone, old.Zone), wording.Quote(old.Text, maxQuoted))
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Updated. It took the place of %s.%s", quote(old), effectOfZone(note, zone, call.Scope)), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil

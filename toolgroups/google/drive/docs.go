@@ -17,7 +17,7 @@ func Docs() service.Group {
 		Manifests: manifests,
 		Operations: service.Operations{
 			"docsGet":         service.NewOperation(docs.NewService, docsGet),
-			"docsCreate":      service.NewOperation(docs.NewService, docsCreate),
+			"docsCreate":      service.AsksAmongOthers(service.NewOperation(docs.NewService, docsCreate), func(in docsArgs) bool { return !service.QuotesWhole(in.Title) }),
 			"docsInsertText":  service.NewOperation(docs.NewService, docsInsertText),
 			"docsAppendText":  service.NewOperation(docs.NewService, docsAppendText),
 			"docsGetText":     service.NewOperation(docs.NewService, docsGetText),

@@ -29,7 +29,7 @@ func Sheets() service.Group {
 			"sheetsAddSheet":     service.NewOperation(sheets.NewService, sheetsAddSheet),
 			"sheetsBatchUpdate":  service.NewOperation(sheets.NewService, sheetsBatchUpdate),
 			"sheetsMetadata":     service.NewOperation(sheets.NewService, sheetsMetadata),
-			"sheetsCreate":       service.NewOperation(sheets.NewService, sheetsCreate),
+			"sheetsCreate":       service.AsksAmongOthers(service.NewOperation(sheets.NewService, sheetsCreate), sheetArgs.hides),
 		},
 		Resources: service.Resources{
 			"spreadsheet_id": describesFile().Or(service.NewOperation(sheets.NewService, sheetsTitle)),
@@ -128,6 +128,9 @@ func sheetsBatchUpdate(ctx context.Context, api *sheets.Service, c *service.Conn
 func sheetsMetadata(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	return api.Spreadsheets.Get(in.SpreadsheetID).Context(ctx).Fields(googleapi.Field(cmp.Or(in.Fields, sheetsFields+",namedRanges"))).Do()
 }
+
+// hides reports whether a new file holds more of the arguments than the card shows that later shares it.
+func (in sheetArgs) hides() bool { return len(in.SheetTitles) > 0 || !service.QuotesWhole(in.Title) }
 
 func sheetsCreate(ctx context.Context, api *sheets.Service, _ *service.Conn, in sheetArgs) (any, error) {
 	s := &sheets.Spreadsheet{Properties: &sheets.SpreadsheetProperties{Title: in.Title}}

@@ -18,7 +18,7 @@ func Slides() service.Group {
 		Manifests: manifests,
 		Operations: service.Operations{
 			"slidesGet":         service.NewOperation(slides.NewService, slidesGet),
-			"slidesCreate":      service.NewOperation(slides.NewService, slidesCreate),
+			"slidesCreate":      service.AsksAmongOthers(service.NewOperation(slides.NewService, slidesCreate), func(in slidesArgs) bool { return !service.QuotesWhole(in.Title) }),
 			"slidesAddSlide":    service.NewOperation(slides.NewService, slidesAddSlide),
 			"slidesGetText":     service.NewOperation(slides.NewService, slidesGetText),
 			"slidesBatchUpdate": service.NewOperation(slides.NewService, slidesBatchUpdate),

@@ -33,6 +33,9 @@ const (
 // Quoted returns a text of others as one quoted line, so that it cannot pass for a word of the card.
 func Quoted(text string) string { return wording.Quote(text, maxQuoted) }
 
+// QuotesWhole reports whether [Quoted] shortens nothing.
+func QuotesWhole(text string) bool { return wording.QuotesWhole(text, maxQuoted) }
+
 // QuotedWhole is [Quoted] without a limit: for whom a call reaches.
 func QuotedWhole(text string) string { return wording.Quote(text, math.MaxInt) }
 
