@@ -3,16 +3,21 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 
 	"oneclaw/toolgroups"
 )
 
+// hidden is shown in place of a secret.
+const hidden = "••••"
+
 // NoteMasked is appended to a result in which secrets were masked. A model that writes such a text back
 // to its source would destroy the secrets.
-const NoteMasked = "\n[Secrets in this result are hidden from you and shown as ••••. Do not write this text back over its source, and do not try to find them out.]"
+const NoteMasked = "\n[Secrets in this result are hidden from you and shown as " + hidden + ". Do not write this text back over its source, and do not try to find them out.]"
 
 // withMasking returns the tool with secrets masked in its results. They are masked before long results
-// are cut, because half a secret cannot be recognized.
+// are cut, because half a secret cannot be recognized. A tool that cuts a text itself masks it so before.
 func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 	mask := r.turn.Redact
 	if mask == nil {
@@ -20,11 +25,19 @@ func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 	}
 	inner := tool.Run
 	tool.Run = func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+		var masked atomic.Bool
+		call.Redact = func(text string) string {
+			out := mask(text)
+			if out != text {
+				masked.Store(true)
+			}
+			return out
+		}
 		res, err := inner(ctx, call)
 		if err != nil {
 			return toolgroups.Result{}, maskError(err, mask)
 		}
-		if text := mask(res.Text); text != res.Text {
+		if text := mask(res.Text); text != res.Text || masked.Load() && strings.Contains(text, hidden) {
 			res.Text = text + NoteMasked
 		}
 		for i := range res.Files {

@@ -76,12 +76,18 @@ func TestResultsAreMasked(t *testing.T) {
 func TestMaskedResultsSaySo(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.Redact = hidePictures
-	c.say("read", calls(`1 read_file {"path":"SECRET"}`, `2 read_file {"path":"plain"}`), says("done"))
+	c.world.during = func(_ context.Context, call toolgroups.Call) error {
+		if call.Name == "exec" && call.Masked("half a SECRET") != "half a ••••" {
+			t.Error("a tool cannot mask what it cuts")
+		}
+		return nil
+	}
+	c.say("read", calls(`1 read_file {"path":"SECRET"}`, `2 read_file {"path":"plain"}`, `4 exec {"command":"••••"}`), says("done"))
 	results := map[string]string{}
 	for _, m := range c.history {
 		results[m.CallID] = m.Text
 	}
-	if !strings.HasSuffix(results["1"], agent.NoteMasked) || strings.Contains(results["2"], agent.NoteMasked) {
+	if !strings.HasSuffix(results["1"], agent.NoteMasked) || strings.Contains(results["2"], agent.NoteMasked) || !strings.HasSuffix(results["4"], agent.NoteMasked) {
 		t.Errorf("results %q", results)
 	}
 }

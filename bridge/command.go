@@ -182,7 +182,7 @@ func (b *Bridge) commandTable() []queue.Command {
 
 func explainer(b *Bridge) why.Explainer {
 	return why.Explainer{
-		Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.forReceipt(r).policy().explainable },
+		Redact: b.cfg.Redact, Store: b.store, Jobs: b.jobs, Zone: b.cfg.Zone(), Explains: func(r *receipts.Receipt) bool { return b.workers.forReceipt(r).policy().explainable },
 		Listening: b.commands.listeningText, IsAdmin: b.adminChecker.isBotAdmin, IsAnswering: b.queue.IsAnswering,
 	}
 }

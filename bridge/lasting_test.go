@@ -151,7 +151,7 @@ func TestACallIsAllowedUntilClear(t *testing.T) {
 		}, false},
 		"the same arguments, written otherwise": {direct("1", `raw {"command":"a"}`), then(direct("2", `raw { "command" : "a",}`)), false},
 		"an argument more":                      {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a","more":1}`)), true},
-		"an argument that it does not have":      {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a","note":1}`)), false},
+		"an argument that it does not have":     {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a","note":1}`)), false},
 		"other arguments":                       {direct("1", "run a"), then(direct("2", "run b")), true},
 		"the same arguments and a space":        {direct("1", `raw {"command":"a"}`), then(direct("2", `raw {"command":"a "}`)), true},
 		"one of two calls":                      {direct("1", "run a"), then(direct("2", "run a\nrun b")), true},
@@ -436,6 +436,23 @@ func TestApprovalsAreListedAndEnded(t *testing.T) {
 		"allow calls until clear fake:1 Ann fake:1 exec", "allow a call fake:1 Ann fake:1 exec")
 	if got := w.commands(); !slices.Equal(got, []string{"a && b", "c", "c"}) {
 		t.Errorf("ran %q", got)
+	}
+}
+
+// What a line shows only the beginning of is masked before it is cut: half a secret would be shown.
+func TestASecretIsMaskedBeforeALineIsCut(t *testing.T) {
+	secret := "begins-" + strings.Repeat("0123456789", 6)
+	_, r := lasting(t, direct("1", "run "+strings.Repeat("a", 40)+secret), func(c *bridge.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "••••") }
+	})
+	for _, command := range []string{"/why", "/approvals"} {
+		if got := r.command(direct("", ""), command).text; strings.Contains(got, "begins") || !strings.Contains(got, "aaa••••") {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+	all, err := conversation.Conversations(t.Context(), r.cfg.Store, "fake:1")
+	if err != nil || len(all) != 1 || !strings.HasSuffix(all[0].Title, "aaa••••") {
+		t.Errorf("the conversations are %+v, %v", all, err)
 	}
 }
 

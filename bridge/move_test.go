@@ -182,6 +182,25 @@ func TestAMovedChatTakesItsApprovalsAlong(t *testing.T) {
 	}
 }
 
+// What one person alone was shown is shown to nobody else when an administrator of the group converts it.
+func TestACardForOnePersonDoesNotMoveWithItsChat(t *testing.T) {
+	t.Parallel()
+	_, r := lasting(t, group("1", "1", "run a"))
+	list := r.command(group("", "1", ""), "/approvals")
+	if !list.offers("✕ 1") {
+		t.Fatalf("listed: %q", list.text)
+	}
+	r.move()
+	r.accept(moved("9", "1", "end"))
+	waitAnswered(t, r.platform, "re: end")
+	r.stop()
+	for _, one := range r.platform.shown() {
+		if one.to.Chat == newChat && one.text != "re: end" {
+			t.Errorf("all are shown %q", one.text)
+		}
+	}
+}
+
 // TestAMoveOutlivesAnyKill kills the program at each step of a move with turns in
 // the old chat, one of which runs.
 //

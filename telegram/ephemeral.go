@@ -56,12 +56,22 @@ func (p *platform) SendEphemeral(ctx context.Context, to chats.Address, user str
 		id := ephemeralID(sent.Ephemeral, user)
 		p.noteDisplaced(d, id)
 		return id, nil
-	case isContentRefusal(err):
+	case lacksRight(err):
 		p.log.Debug("telegram refuses ephemeral messages in this chat", "chat", to.Chat.String(), "err", err)
 		return p.send(ctx, d)
 	}
 	return "", p.sendError(to, err)
 }
+
+// lacksRight reports whether Telegram refused an ephemeral message because the bot may show none in the chat. After
+// another refusal, such as that the person has left, the others in the chat are not shown it instead.
+func lacksRight(err error) bool {
+	var ce *callError
+	return isContentRefusal(err) && errors.As(err, &ce) && lacksRightPattern.MatchString(ce.description)
+}
+
+// lacksRightPattern matches the refusal of a bot that is no administrator, and Telegram's usual names of missing rights.
+var lacksRightPattern = regexp.MustCompile(`MESSAGE_NOT_COMMAND|CHAT_ADMIN_REQUIRED|RIGHT_FORBIDDEN|not enough rights`)
 
 // isContentRefusal reports whether Telegram refused a request because of its content, and not because
 // the chat has moved.

@@ -62,6 +62,20 @@ func TestWhatIsForOnePersonReachesNobodyElse(t *testing.T) {
 	}
 }
 
+// A person may have left the group, or been removed from it, since they asked.
+func TestWhatIsForOnePersonWhoHasLeftIsNotShownToTheOthers(t *testing.T) {
+	s := newEmulated(t)
+	group := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "G", User: s.ann, BotAdmin: true})
+	gone := strconv.FormatInt(s.ann+1000, 10)
+	id, err := s.p.SendEphemeral(t.Context(), to(group, 0, 0), gone, chats.Part{Text: "<b>only you</b>", Plain: "only you"})
+	if failure, ok := errors.AsType[*chats.SendError](err); !ok || failure.Outcome != chats.Refused || id != "" {
+		t.Errorf("SendEphemeral = %q, %v", id, err)
+	}
+	if seen := s.answers(group); len(seen) != 0 {
+		t.Errorf("all see %+v", seen)
+	}
+}
+
 // Proxies and mocks confirm the question whether a server knows ephemeral messages (A1).
 func TestAServerThatConfirmsAnEmptyEditIsAskedToSendOne(t *testing.T) {
 	s := newEmulated(t)

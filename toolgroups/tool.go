@@ -231,6 +231,17 @@ type Scope struct {
 	// TextLimit bounds the text of a result for a model with a small context, in characters; 0 means
 	// [MaxText].
 	TextLimit int
+	// Redact, if not nil in a call, masks secrets; see [Scope.Masked].
+	Redact func(text string) string `json:"-"`
+}
+
+// Masked returns a text with its secrets masked. All results are masked, but half a secret is none: a tool that searches a
+// text for words, or that shows a part of it, masks it before.
+func (s Scope) Masked(text string) string {
+	if s.Redact == nil {
+		return text
+	}
+	return s.Redact(text)
 }
 
 // MaxText returns the most characters that the text of a result may have.

@@ -281,7 +281,7 @@ func TestRedirectsStayWithinTheServer(t *testing.T) {
 	if got, err := c.Complete(t.Context(), question(), nil); err != nil || got.Text != "Hel" || p.bodies[1] != p.bodies[0] {
 		t.Errorf("%+v, %v, %q", got, err, p.bodies)
 	}
-	for _, a := range []answer{to(307, "https://evil.test/v1"), to(302, "http://model.test/login"), to(301, "https://model.test/v1/chat/completions")} {
+	for _, a := range []answer{to(307, "https://evil.test/v1"), to(307, "http://model.test:8080/v1/chat/completions"), to(308, "https://model.test/v1/chat/completions"), to(302, "http://model.test/login"), to(301, "https://model.test/v1/chat/completions")} {
 		c, p := client(t, openai.Config{}, a)
 		_, err := c.Complete(t.Context(), question(), nil)
 		if f := kindOf(t, err); f.Kind != agent.KindUnavailable || len(p.bodies) != 1 || !strings.Contains(err.Error(), "redirects to http") {

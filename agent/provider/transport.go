@@ -68,10 +68,12 @@ func RestrictRedirects(client *http.Client) *http.Client {
 }
 
 // checkRedirect allows redirects only within the server and with the same method. Otherwise, another
-// server would receive the conversation, or a POST would become a GET.
+// server would receive the conversation and the key, or a POST would become a GET. Another port is another server, and
+// without TLS anyone is.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
-	if req.Method != first.Method || req.URL.Hostname() != first.URL.Hostname() || len(via) > maxRedirects {
+	same := req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme
+	if !same || req.Method != first.Method || len(via) > maxRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil

@@ -154,6 +154,7 @@ func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, er
 	if err != nil {
 		return "", err
 	}
+	kept.Ephemeral = outbox.DeliveryOf(j).Ephemeral
 	outbox.DeliveryOf(j).CardToken, err = kept.Token, d.put(ctx, kept, nil)
 	d.track(kept)
 	return "", err
@@ -342,7 +343,7 @@ func (d *Cards) HandleSendFailure(ctx context.Context, token string) error {
 }
 
 // Move shows the open cards of a moved chat in the new one. Cards that are still to be sent go there
-// anyway.
+// anyway. Those for one person are closed instead, because a card that nobody has just asked for is shown to all.
 func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 	for kept, err := range d.all(ctx) {
 		if queue.IsDamaged(err) {
@@ -356,6 +357,10 @@ func (d *Cards) Move(ctx context.Context, from, to chats.Chat) error {
 		}
 		_, err = d.change(ctx, kept.Token, func(kept *StoredCard) chats.Kind {
 			if !kept.IsOpen() || kept.Chat.ID == to.ID || len(kept.IDs) == 0 {
+				return showNone
+			}
+			if kept.Ephemeral {
+				kept.markClosed(d.cfg.Now(), obsolete)
 				return showNone
 			}
 			kept.Chat.ID, kept.IDs = to.ID, nil

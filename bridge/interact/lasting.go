@@ -274,7 +274,7 @@ func (s LastingList) HandleCommand(ctx context.Context, j *queue.Run, _ string) 
 	for _, l := range all[:min(len(all), maxLasting)] {
 		of.Keys = append(of.Keys, l.key)
 	}
-	text, choices := of.render(all)
+	text, choices := of.render(all, s.Cards.cfg.RedactCards)
 	if choices == nil {
 		return "I ask each time here. Where the button “Allow here until /clear” is below a question, it makes an exception for you.", nil
 	}
@@ -301,7 +301,7 @@ func (s LastingList) current(ctx context.Context, chat chats.Chat, user string) 
 const lastingRow = 5
 
 // render returns the list as text, and the buttons of the approvals that hold.
-func (of lastingData) render(all []*LastingApproval) (string, [][]Choice) {
+func (of lastingData) render(all []*LastingApproval, mask func(string) string) (string, [][]Choice) {
 	var text strings.Builder
 	text.WriteString("**You have allowed this here, until the conversation is cleared:**\n")
 	var choices []Choice
@@ -311,14 +311,14 @@ func (of lastingData) render(all []*LastingApproval) (string, [][]Choice) {
 			fmt.Fprintf(&text, "\n%d. _ended_", n+1)
 			continue
 		}
-		fmt.Fprintf(&text, "\n%d. %s", n+1, all[i].describe())
+		fmt.Fprintf(&text, "\n%d. %s", n+1, all[i].describe(mask))
 		choices = append(choices, Choice{Label: fmt.Sprintf("✕ %d", n+1), Value: key})
 	}
 	return text.String(), slices.Collect(slices.Chunk(choices, lastingRow))
 }
 
-// describe describes the approval on one line, in Markdown.
-func (l *LastingApproval) describe() string {
+// describe describes the approval on one line, in Markdown. The arguments are masked before they are cut.
+func (l *LastingApproval) describe(mask func(string) string) string {
 	if l.Alike != "" {
 		return wording.InlineCode(l.Tool) + " for " + l.Alike
 	}
@@ -333,7 +333,7 @@ func (l *LastingApproval) describe() string {
 	if shown == "" {
 		return wording.InlineCode(l.Tool)
 	}
-	return wording.InlineCode(l.Tool) + " with " + wording.InlineCode(wording.Clip(shown, maxLastingShown))
+	return wording.InlineCode(l.Tool) + " with " + wording.InlineCode(wording.Clip(mask(shown), maxLastingShown))
 }
 
 // HandlePress ends the lasting approval whose button was pressed.
@@ -364,7 +364,7 @@ func (s LastingList) HandlePress(ctx context.Context, press Press) (Result, erro
 		return Result{}, fmt.Errorf("delete a lasting approval: %w", err)
 	}
 	result := Result{Toast: "I will ask again."}
-	if result.Text, result.Choices = of.render(all); len(result.Choices) == 0 {
+	if result.Text, result.Choices = of.render(all, s.Cards.cfg.RedactCards); len(result.Choices) == 0 {
 		result.Text, result.Close = "I ask each time here again.", true
 	}
 	return result, nil

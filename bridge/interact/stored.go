@@ -30,6 +30,8 @@ type StoredCard struct {
 	// IDs are the messages that show the card's text; the last one has the buttons. They are set once
 	// all were sent.
 	IDs []string `json:"ids,omitempty"`
+	// Ephemeral is set if the card answers one person, whom alone it is shown to.
+	Ephemeral bool `json:"ephemeral,omitempty"`
 	// PossiblyDuplicated is set if there may be a copy of the card whose id is unknown.
 	PossiblyDuplicated bool `json:"twice,omitempty"`
 	// ClosedAt is when the card was closed, Reason why.

@@ -298,8 +298,9 @@ func letters(text string) string {
 	}, text)
 }
 
-func titleOf(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+// titleOf returns the title of a conversation that begins with a text.
+func (t *Runner) titleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(t.cfg.Redact(text)), "\n")
 	return wording.Clip(line, 60)
 }
 

@@ -107,10 +107,10 @@ func (t *Runner) stageQuestion(ctx context.Context, j *queue.Run, h *conversatio
 func (t *Runner) addToList(ctx context.Context, j *queue.Run, scope toolgroups.Scope) error {
 	entry := conversation.Conversation{
 		Owner: scope.Owner, Chat: j.Message.Chat, Generation: WorkOf(j).Generation,
-		Title: titleOf(cmp.Or(textOrTranscript(j), quotedText(j.Message))), StartedAt: t.cfg.Now(),
+		Title: t.titleOf(cmp.Or(textOrTranscript(j), quotedText(j.Message))), StartedAt: t.cfg.Now(),
 	}
 	if task := TaskOf(j); task != nil {
-		entry.Task, entry.Chat, entry.Title = j.Message.ID, j.Origin(), titleOf(cmp.Or(task.Title, entry.Title))
+		entry.Task, entry.Chat, entry.Title = j.Message.ID, j.Origin(), t.titleOf(cmp.Or(task.Title, entry.Title))
 		if !j.Message.Direct {
 			entry.By = j.Message.SenderID()
 		}

@@ -29,6 +29,6 @@ func (e Explainer) ExplainJob(ctx context.Context, key string) (*Explanation, er
 	if err != nil {
 		return nil, err
 	}
-	s := story{job: j, turn: turn, forAdmin: true, omitTexts: true, zone: e.zone(), running: e.IsAnswering(j.Message.Chat, j.Key())}
+	s := story{redact: e.Redact, job: j, turn: turn, forAdmin: true, omitTexts: true, zone: e.zone(), running: e.IsAnswering(j.Message.Chat, j.Key())}
 	return &Explanation{Receipt: j, Lines: s.facts(), Turn: turn}, nil
 }

@@ -31,6 +31,8 @@ const (
 
 // Explainer explains how messages were handled.
 type Explainer struct {
+	// Redact masks secrets.
+	Redact func(text string) string
 	// Store holds the jobs and the conversations; Jobs reads the jobs.
 	Store storage.Store
 	Jobs  queue.Store
@@ -62,7 +64,7 @@ func (e Explainer) Explain(ctx context.Context, j *queue.Run, _ string) (string,
 		}
 		return text, nil
 	}
-	w := story{job: last, forAdmin: e.IsAdmin(j.Message), zone: e.zone()}
+	w := story{redact: e.Redact, job: last, forAdmin: e.IsAdmin(j.Message), zone: e.zone()}
 	if last.JoinedTo != "" {
 		if with, err := e.Jobs.Find(ctx, last.JoinedTo); err != nil {
 			return "", err
@@ -150,8 +152,9 @@ func (e Explainer) zone() *time.Location {
 
 // story writes the explanation of a job and its turn.
 type story struct {
-	job  *receipts.Receipt
-	turn []agent.Message
+	redact func(text string) string
+	job    *receipts.Receipt
+	turn   []agent.Message
 	// part is the message that the user asked about, if it is only a part of the job.
 	part     *receipts.Receipt
 	forAdmin bool // also shows errors from sending, and where to find causes
@@ -182,10 +185,10 @@ func (s story) text() string {
 	if s.job.Task != nil {
 		title = s.job.Task.Title
 	}
-	first := fmt.Sprintf("**%s** %s", whose, quote(firstNonEmpty(title, m.Text)))
+	first := fmt.Sprintf("**%s** %s", whose, s.quote(firstNonEmpty(title, m.Text)))
 	if s.part != nil && s.job.PieceCount <= 1 {
 		first = fmt.Sprintf("**%s** %s came while I worked on %s, and is answered with that", whose,
-			quote(firstNonEmpty(s.part.Message.Text)), quote(firstNonEmpty(m.Text)))
+			s.quote(firstNonEmpty(s.part.Message.Text)), s.quote(firstNonEmpty(m.Text)))
 	}
 	lines := []string{first, ""}
 	for _, line := range s.facts() {
@@ -209,12 +212,13 @@ func firstNonEmpty(texts ...string) string {
 	return "(no text)"
 }
 
-func quote(text string) string {
-	return wording.EscapeMarkdown(wording.Quote(excerpt(text), maxQuoted+2))
+func (s story) quote(text string) string {
+	return wording.EscapeMarkdown(wording.Quote(s.excerpt(text), maxQuoted+2))
 }
 
-func excerpt(text string) string {
-	line, more, _ := strings.Cut(strings.TrimSpace(text), "\n")
+// excerpt returns the beginning of a text. It is masked before it is cut, because half a secret cannot be recognized.
+func (s story) excerpt(text string) string {
+	line, more, _ := strings.Cut(strings.TrimSpace(s.redact(text)), "\n")
 	if short := wording.Clip(line, maxQuoted); short != line {
 		return short
 	}
@@ -269,7 +273,7 @@ func (s story) noticeText() string {
 	if s.omitTexts {
 		return "Not sent to the model; I answered with a notice."
 	}
-	return "Not sent to the model; I answered: " + quote(s.job.Answer.Notice)
+	return "Not sent to the model; I answered: " + s.quote(s.job.Answer.Notice)
 }
 
 func (s story) answeredText() string {
@@ -445,7 +449,7 @@ func (s story) adminLines() []string {
 	case s.forAdmin:
 		for _, p := range s.job.Answer.Parts {
 			if p.Error != "" {
-				return []string{"Last problem while sending: " + wording.EscapeMarkdown(excerpt(p.Error))}
+				return []string{"Last problem while sending: " + wording.EscapeMarkdown(s.excerpt(p.Error))}
 			}
 		}
 	}

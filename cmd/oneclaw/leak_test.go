@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -276,4 +277,53 @@ func TestAnAnswerShowsNotHowASecretBegins(t *testing.T) {
 	words := []string{token[:12] + "…", token[:len(token)-1] + "...", token[:13] + "\n[cut: 1 of 2]"}
 	wantIn(t, w.ask(bot, person, "repeat: "+strings.Join(words, " "), nil), words...)
 	wantIn(t, w.ask(bot, person, "repeat: all of it is "+token, nil), "all of it is ••••")
+}
+
+// A search of the history shows a part of a message, and whoever words the query chooses which: a secret in it is masked
+// before, or two queries would tell both halves.
+func TestASearchOfTheHistoryTellsNoHalfOfASecret(t *testing.T) {
+	t.Parallel()
+	const secret = "Zw8-Kq3vLr7TnYb2Hd6Jx9Pf4Gm1Sc5"
+	var mu sync.Mutex
+	var results strings.Builder
+	w := newHarness(t, openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1]
+		switch {
+		case last.Role == "user" && strings.Contains(last.Content, "keep the key"), strings.HasPrefix(last.Content, "Loaded "):
+			return useTool(req, "config", "manage_env_var", fmt.Sprintf(`{"action":"set","key":"A_VALUE","value":%q}`, secret))
+		case last.Role == "user" && strings.HasPrefix(last.Content, "look for "):
+			return openai.Reply{Calls: []openai.ToolCall{{Name: "search_history", Arguments: fmt.Sprintf(`{"query":%q,"scope":"sessions","date_to":"2099-01-01"}`, strings.TrimPrefix(last.Content, "look for "))}}}, nil
+		case last.Role == "tool":
+			mu.Lock()
+			defer mu.Unlock()
+			results.WriteString(last.Content + "\n")
+		}
+		return openai.Reply{Text: "done"}, nil
+	}))
+	ann := w.person("Ann")
+	dir := w.env["ONECLAW_DATA_DIR"]
+	maps.Copy(w.env, map[string]string{"ONECLAW_ADMINS": fmt.Sprint("telegram:", ann)})
+	plant(t, dir, "oneclaw.yaml", "approvals: [{tool: manage_env_var, policy: allow}]\n")
+	w.run().kill(syscall.SIGTERM)
+	bot := w.run()
+
+	// The excerpt has 498 characters, of which 125 stand before the match.
+	before, after := strings.Repeat("lorem ", 100), strings.Repeat("ipsum ", 150)
+	// So the first excerpt ends, and the second begins, in the middle of the secret.
+	text := "keep the key " + before + "anchor " + strings.Repeat("u", 350) + secret + " " + strings.Repeat("v", 109) + "haven " + after
+	w.ask(bot, ann, text, nil)
+	w.ask(bot, ann, "/clear", nil)
+	w.ask(bot, ann, "look for anchor", nil)
+	w.ask(bot, ann, "look for haven", nil)
+	mu.Lock()
+	defer mu.Unlock()
+	told := results.String()
+	if strings.Count(told, "••••") < 2 {
+		t.Errorf("the searches found %s", told)
+	}
+	for _, half := range []string{secret[:16], secret[16:]} {
+		if strings.Contains(told, half) {
+			t.Errorf("the model is told %q", half)
+		}
+	}
 }

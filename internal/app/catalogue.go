@@ -45,6 +45,7 @@ import (
 type catalogue struct {
 	log       *slog.Logger
 	settings  *settings.Settings
+	vault     *settings.Vault
 	core      []toolgroups.Tool
 	groups    []toolgroups.Group
 	pdf       *pdf.PDF
@@ -73,7 +74,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err != nil {
 		return nil, err
 	}
-	c := &catalogue{log: log, settings: m.Settings, logLevel: cfg.LogLevel}
+	c := &catalogue{log: log, settings: m.Settings, vault: m.Vault, logLevel: cfg.LogLevel}
 	if c.reader, err = readable.NewReader(log); err != nil {
 		return nil, err
 	}
@@ -394,6 +395,12 @@ func (c *catalogue) run(ctx context.Context) error {
 func (c *catalogue) applyChange(ctx context.Context, area settings.Area) error {
 	if area == settings.AreaValues || area == settings.AreaAll {
 		c.applyLogLevel(ctx)
+	}
+	if area == settings.AreaKeys || area == settings.AreaVariables || area == settings.AreaAll {
+		// What another replica was told is masked here, too.
+		if err := c.vault.ReportSecrets(ctx); err != nil {
+			return err
+		}
 	}
 	if area == settings.AreaSwitches || area == settings.AreaAll {
 		return c.rebuild(ctx)

@@ -51,7 +51,8 @@ type Redactor struct {
 // matcher is the known values, prepared for searching.
 type matcher struct {
 	replacer *strings.Replacer
-	forms    []string
+	// held is how many bytes a growing text lacks at its end: the longest beginning of a value that ends in a break.
+	held int
 }
 
 // New returns a redactor that knows the given values.
@@ -104,10 +105,22 @@ func newMatcher(secrets []string) *matcher {
 	// The longest first: one may be part of another.
 	all := slices.SortedFunc(maps.Keys(known), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
+	held := 0
 	for _, form := range all {
 		pairs = append(pairs, form, Mask)
+		held = max(held, longestBeginning(form))
 	}
-	return &matcher{strings.NewReplacer(pairs...), all}
+	return &matcher{strings.NewReplacer(pairs...), held}
+}
+
+// longestBeginning returns the length of a value without what follows its last break, which a growing text does not
+// show anyway. Nor does one show a key that has no end yet.
+func longestBeginning(form string) int {
+	n := lastBreak(form[:len(form)-1])
+	if strings.HasPrefix(form, pemBegin) && n <= endOfKey(form) {
+		return 0
+	}
+	return n
 }
 
 // encodings returns a value and its encodings.
@@ -179,15 +192,21 @@ func (r *Redactor) MaskKnown(text string) string {
 	return r.matcher().replacer.Replace(text)
 }
 
-// MaskUnfinished masks a growing text: its end is left out while it may be the beginning of a
-// secret.
+// MaskUnfinished masks a growing text: its end is left out, because it may be the beginning of a secret.
+//
+// How much is left out depends on no known value but the length of one. Otherwise, whoever has a text begun would see
+// whether a value begins like that.
 func (r *Redactor) MaskUnfinished(text string) string {
 	text = text[:lastBreak(text)]
+	if r != nil {
+		// Whole values first: one could be cut here. A mask is longer than what it stands for, at most by a half.
+		v := r.matcher()
+		text = v.replacer.Replace(text)
+		text = text[:max(0, len(text)-v.held*len(Mask)/minKnown)]
+		text = text[:lastBreak(text)]
+	}
 	if at := strings.LastIndex(text, pemBegin); at >= 0 && endOfKey(text[at:]) < 0 {
 		text = text[:at]
-	}
-	if r != nil {
-		text = r.matcher().trimPartial(text)
 	}
 	return r.Text(text)
 }
@@ -203,23 +222,6 @@ func lastBreak(text string) int {
 	}
 	_, size := utf8.DecodeRuneInString(text[at:])
 	return at + size
-}
-
-// trimPartial drops the end of a text if a known value with spaces may continue there.
-func (v *matcher) trimPartial(text string) string {
-	end := len(text)
-	for _, form := range v.forms {
-		if !strings.ContainsFunc(form, isSecretEnd) {
-			continue
-		}
-		for n := min(len(form)-1, len(text)); n > 0; n-- {
-			if strings.HasSuffix(text, form[:n]) {
-				end = min(end, len(text)-n)
-				break
-			}
-		}
-	}
-	return text[:end]
 }
 
 // Error returns an error whose text is masked. [errors.Is] and [errors.As] still find what it

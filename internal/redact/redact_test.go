@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -327,23 +328,68 @@ func TestUnfinishedTextsShowNoBeginnings(t *testing.T) {
 func TestUnfinishedPassphraseIsNotShownByItsWords(t *testing.T) {
 	for _, secret := range []string{"correct horse battery staple", "größtes Geheimnis"} {
 		r := redact.New(secret)
-		text := "It is: " + secret + ". All " + secret[:7] + " \n"
+		text := "It is: " + secret + ". All " + secret[:7] + " \n" + strings.Repeat("and so on ", 5)
 		for i := range len(text) {
 			got := r.MaskUnfinished(text[:i])
 			if strings.Contains(got, secret[8:13]) || i < len(secret)+12 && strings.Contains(got, secret[:7]) {
 				t.Errorf("after %d bytes: %q", i, got)
 			}
 		}
-		if got := r.MaskUnfinished(text); got != "It is: ••••. All "+secret[:7]+" \n" {
+		if got, want := r.MaskUnfinished(text), "It is: ••••. All "+secret[:7]+" \n"; !strings.HasPrefix(got, want) {
 			t.Errorf("whole: %q", got)
 		}
+	}
+}
+
+// Whoever has a growing text begun with a guess sees what is shown of it, and would find out a secret letter by letter,
+// or word by word.
+func TestAGrowingTextTellsNotHowASecretBegins(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{"Пароль-Сервера-42", "correct horse battery staple", "Bearer " + alnum(40, 60), "-----BEGIN\nnothing that ends"} {
+		r := redact.New(secret)
+		for n := range len(secret) {
+			wrong := strings.Repeat("x", n)
+			if !utf8.ValidString(secret[:n]) {
+				continue
+			}
+			if n > 0 {
+				last, size := utf8.DecodeLastRuneInString(secret[:n])
+				wrong = secret[:n-size] + strings.Map(func(c rune) rune {
+					if c >= utf8.RuneSelf {
+						return 'Ж'
+					}
+					return 'q'
+				}, string(last))
+			}
+			for _, after := range []string{"", " ", "\n", "…"} {
+				right, other := r.MaskUnfinished("Word: "+secret[:n]+after), r.MaskUnfinished("Word: "+wrong+after)
+				if len(right) != len(other) {
+					t.Errorf("%q: a right guess shows %q, and a wrong one %q", secret[:n], right, other)
+				}
+			}
+		}
+	}
+}
+
+// A key over many lines is left out as long as it has no end, so the texts around it need not wait for its length.
+func TestAKnownKeyDelaysNoGrowingText(t *testing.T) {
+	t.Parallel()
+	key := planted()["private key"] + "\n"
+	r := redact.New(key)
+	for i := range len(key) {
+		if got := r.MaskUnfinished("The key: " + key[:i]); !slices.Contains([]string{"The ", "The key: ", "The key: ••••"}, got) {
+			t.Errorf("after %d bytes: %q", i, got)
+		}
+	}
+	if got := r.MaskUnfinished("The key: " + key + "is new. "); got != "The key: ••••is new. " {
+		t.Errorf("whole: %q", got)
 	}
 }
 
 // What is written without spaces is shown as it grows, up to what may go on as a secret.
 func TestUnfinishedTextsWithoutSpacesAreShown(t *testing.T) {
 	for text, want := range map[string]string{"你好，世界": "你好，世界", "你好 sk-": "你好 ", "héllo wör": "héllo wö", "\xe4\xbd": "", "": ""} {
-		if got := redact.New("a known value").MaskUnfinished(text); got != want {
+		if got := redact.New("a-known-value").MaskUnfinished(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

@@ -15,9 +15,11 @@ type Area string
 // The areas that have constants. Other areas are named like the part of the key after the prefix.
 const (
 	// AreaAll stands for all areas; it is reported if changes may have been missed.
-	AreaAll      Area = "all"
-	AreaValues   Area = "value"
-	AreaSwitches Area = "off"
+	AreaAll       Area = "all"
+	AreaValues    Area = "value"
+	AreaSwitches  Area = "off"
+	AreaKeys      Area = "key"
+	AreaVariables Area = "variable"
 )
 
 // Follow calls f with the area of each change, by this or another replica, in order, until ctx ends. It

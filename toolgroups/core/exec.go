@@ -194,8 +194,8 @@ func (t *tools) formatOutput(call toolgroups.Call, out *output, asked int) (tool
 	}
 	// Errors matter most: stderr gets the space that stdout leaves free, and at least a quarter.
 	errLimit := min(limit, max(inline-utf8.RuneCountInString(stdout), inline/4))
-	shownErr, cutErr := cutLines(stderr, errLimit)
-	shownOut, cutOut := cutLines(stdout, min(limit, inline-utf8.RuneCountInString(shownErr)))
+	shownErr, cutErr := cutLines(call.Masked(stderr), errLimit)
+	shownOut, cutOut := cutLines(call.Masked(stdout), min(limit, inline-utf8.RuneCountInString(shownErr)))
 	note := ""
 	if cutErr || cutOut || out.stdout.isTruncated() || out.stderr.isTruncated() {
 		where := "the rest was not kept"

@@ -96,7 +96,7 @@ func (t *tools) searchHistory(ctx context.Context, call toolgroups.Call, in hist
 	if call.Owner == "" {
 		return toolgroups.Result{}, toolgroups.Errorf(codeSearch, "There is no history here.")
 	}
-	s := newSearch(in.Query, now)
+	s := newSearch(in.Query, now, call.Masked)
 	query.Words, query.CanStop = s.words, s.canStop
 	if t.cfg.History != nil {
 		for p, err := range t.cfg.History.Passages(ctx, call.Owner, query) {
@@ -187,6 +187,7 @@ type search struct {
 	phrase string
 	words  []string
 	now    time.Time
+	mask   func(text string) string
 	found  map[PassageKind][]hit
 }
 
@@ -197,10 +198,10 @@ type hit struct {
 	offset int // offset of the match in the text
 }
 
-func newSearch(query string, now time.Time) *search {
+func newSearch(query string, now time.Time, mask func(text string) string) *search {
 	phrase := strings.ToLower(strings.Join(strings.Fields(query), " "))
 	words := wordsOf(phrase)
-	return &search{phrase: phrase, words: words, now: now, found: map[PassageKind][]hit{}}
+	return &search{phrase: phrase, words: words, now: now, mask: mask, found: map[PassageKind][]hit{}}
 }
 
 // wordsOf returns the distinct words of a lower-case text.
@@ -218,12 +219,14 @@ func maxCandidates(kind PassageKind) int {
 	return 50
 }
 
-// consider keeps a passage if it is among the best of its kind.
+// consider keeps a passage if it is among the best of its kind. What is found in it depends on no part of a secret, which
+// could be searched for letter by letter.
 func (s *search) consider(p Passage) {
-	match, at := s.match(strings.ToLower(p.Text))
-	if inTitle, _ := s.match(strings.ToLower(p.Title)); p.Kind == KindSession && inTitle > match {
-		match, at = inTitle, 0
+	if match, _ := s.matchPassage(p); match == 0 {
+		return
 	}
+	p.Text, p.Title = s.mask(p.Text), s.mask(p.Title)
+	match, at := s.matchPassage(p)
 	if match == 0 {
 		return
 	}
@@ -239,6 +242,15 @@ func (s *search) consider(p Passage) {
 		kept = slices.Delete(kept, worst, worst+1)
 	}
 	s.found[p.Kind] = kept
+}
+
+// matchPassage is match for a passage.
+func (s *search) matchPassage(p Passage) (match float64, at int) {
+	match, at = s.match(strings.ToLower(p.Text))
+	if inTitle, _ := s.match(strings.ToLower(p.Title)); p.Kind == KindSession && inTitle > match {
+		return inTitle, 0
+	}
+	return match, at
 }
 
 // canStop reports whether no message of this time or older would be kept.

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -123,6 +124,40 @@ func TestTheQuestionIsNotFound(t *testing.T) {
 	text := d.must(t, "search_history", args{"query": "where was my", "date_to": "2026-06-30"})
 	if !strings.Contains(text, "umbrella?") {
 		t.Errorf("not found: %s", text)
+	}
+}
+
+// Which words are found depends on no part of a secret, which could be searched for letter by letter.
+func TestASearchFindsNoPartOfASecret(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery"
+	d := newDesk(t, core.Config{Now: now, Location: utc, History: records{"telegram:1": {
+		{Kind: core.KindMessage, Time: now().Add(-time.Hour), Title: "About " + secret, Text: strings.Repeat("lorem ", 70) + secret + strings.Repeat(" ipsum", 70)},
+		{Kind: core.KindSession, Time: now().Add(-time.Hour), Title: "About " + secret, Text: "About " + secret},
+	}}})
+	search := func(query string) string {
+		arguments, err := json.Marshal(args{"query": query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scope := d.scope()
+		scope.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "••••") }
+		res, fault := toolgroups.Run(t.Context(), nil, d.tools["search_history"], toolgroups.Call{Name: "search_history", Arguments: arguments, Scope: scope})
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		return res.Text
+	}
+	for _, query := range []string{"c", "correct-h", "horse", "battery", secret} {
+		if text := search(query); !strings.Contains(text, "Nothing matches") {
+			t.Errorf("%s: %s", query, text)
+		}
+	}
+	for _, query := range []string{"lorem", "ipsum", "about"} {
+		_, text, _ := strings.Cut(search(query), "\n")
+		if text == "" || strings.Contains(text, "horse") || strings.Contains(text, "correct") {
+			t.Errorf("%s: %s", query, text)
+		}
 	}
 }
 

@@ -109,6 +109,10 @@ func timestampedName(prefix, suffix string, now time.Time) string {
 // model with a small context.
 func InlineLimit(scope toolgroups.Scope) int { return scope.MaxText() - min(1_000, scope.MaxText()/8) }
 
+// secretMargin is how many bytes a shortened text is read further than it is shown, so that a secret at its end is
+// masked whole.
+const secretMargin = 16 << 10
+
 // Shorten shortens a text to limit characters, or to the limit of a result if that is less or limit is 0.
 // A longer text is cut, after a paragraph if one ends in its second half, else with …, and ends with a line that names
 // the file with the whole text. kind is part of the name of that file.
@@ -122,8 +126,9 @@ func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit in
 	if limit <= 0 || limit > scope.MaxText() {
 		limit = scope.MaxText()
 	}
-	// This many bytes have more than limit characters if the text does.
-	head, err := io.ReadAll(io.LimitReader(text, int64(limit+1)*utf8.UTFMax))
+	// This many bytes have more than limit characters if the text does, also without the margin.
+	enough := (limit+1)*utf8.UTFMax + secretMargin
+	head, err := io.ReadAll(io.LimitReader(text, int64(enough)))
 	if err != nil {
 		return "", err
 	}
@@ -131,7 +136,11 @@ func ShortenReader(scope toolgroups.Scope, kind string, text io.Reader, limit in
 		return string(head), nil
 	}
 	limit = min(limit, InlineLimit(scope))
-	first := wording.Clip(string(head), limit) // with … an address that is cut does not end there
+	shown := scope.Masked(string(head))
+	if len(head) == enough {
+		shown = strings.ToValidUTF8(shown[:max(0, len(shown)-secretMargin)], "") // a secret may be cut at the end
+	}
+	first := wording.Clip(shown, limit) // with … an address that is cut does not end there
 	if end := strings.LastIndex(first, "\n\n"); end > len(first)/2 {
 		first = first[:end]
 	}

@@ -34,6 +34,25 @@ func TestWhatIsTooLongIsKeptAsAWhole(t *testing.T) {
 	}
 }
 
+// Whoever chooses where a text is cut, such as with a limit, would else be shown a secret in halves.
+func TestASecretIsMaskedBeforeATextIsCut(t *testing.T) {
+	const secret = "Zw8-Kq3vLr7TnYb2Hd6Jx9Pf4Gm1Sc5"
+	for name, before := range map[string]string{"letters": strings.Repeat("x ", 40), "wide letters": strings.Repeat("😀", 80)} {
+		for cut := range 100 {
+			scope := toolgroups.Scope{Workspace: t.TempDir(), Redact: func(text string) string { return strings.ReplaceAll(text, secret, "••••") }}
+			text := before + secret + strings.Repeat(" y", 20_000)
+			got := files.Shorten(scope, "x", text, 60+cut, time.Now())
+			if strings.Contains(got, secret[:4]) {
+				t.Fatalf("%s, cut after %d: %q", name, 60+cut, got)
+			}
+			name := regexp.MustCompile(`tool-output/\S+\.txt`).FindString(got)
+			if data, err := os.ReadFile(filepath.Join(scope.Workspace, name)); err != nil || string(data) != text {
+				t.Errorf("the file has %d bytes of %d, %v", len(data), len(text), err)
+			}
+		}
+	}
+}
+
 func TestWithoutRoomTheBeginningIsShownAllTheSame(t *testing.T) {
 	scope := toolgroups.Scope{Workspace: t.TempDir(), Reserve: 1 << 60}
 	got := files.Shorten(scope, "x", strings.Repeat("a", 20), 10, time.Now())

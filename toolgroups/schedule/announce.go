@@ -103,6 +103,13 @@ func describeZone(zone string, assumed bool) string {
 	return " (" + zone + ")"
 }
 
+// masked returns a task for a line about it, which shows the beginnings of its texts.
+func (t *Task) masked(scope toolgroups.Scope) Task {
+	out := *t
+	out.Name, out.Prompt = scope.Masked(t.Name), scope.Masked(t.Prompt)
+	return out
+}
+
 func quoteName(t *Task) string { return wording.Quote(t.Name, maxShownName) }
 
 // describePrompt returns a sentence with the beginning of the prompt, which others than the person may have worded.
@@ -183,10 +190,11 @@ func announceChange(before Task, after, text string) toolgroups.Announcement {
 }
 
 // announceRemoval announces the removal of a task.
-func announceRemoval(t Task) toolgroups.Announcement {
+func announceRemoval(scope toolgroups.Scope, t Task) toolgroups.Announcement {
 	t.History, t.Claimed = nil, nil
+	shown := t.masked(scope)
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I removed the schedule %s (%s).", quoteName(&t), t.Plan), Undo: toolgroups.UndoData(undoData{ID: t.ID, Before: &t, Removed: true, After: t.Version}), Quotes: []string{t.User},
+		Text: fmt.Sprintf("I removed the schedule %s (%s).", quoteName(&shown), t.Plan), Undo: toolgroups.UndoData(undoData{ID: t.ID, Before: &t, Removed: true, After: t.Version}), Quotes: []string{t.User},
 	}
 }
 

@@ -120,13 +120,14 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
+	shown := t.masked(call.Scope)
 	res := toolgroups.Result{
 		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone)),
-		Announced: []toolgroups.Announcement{s.announceNew(&t, inZone)},
+		Announced: []toolgroups.Announcement{s.announceNew(&shown, inZone)},
 	}
 	if removed != nil {
 		res.Text += fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", s.cfg.MaxTasks, removed.Name)
-		res.Announced = append([]toolgroups.Announcement{announceRemoval(*removed)}, res.Announced...)
+		res.Announced = append([]toolgroups.Announcement{announceRemoval(call.Scope, *removed)}, res.Announced...)
 		res.Origin = toolgroups.OriginComputed // it has the name that another call has given
 	}
 	return res, nil
@@ -367,6 +368,6 @@ func (s *Schedule) remove(ctx context.Context, call toolgroups.Call, in idInput)
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Deleted '%s' (id %s). It will not run again.", t.Name, t.ID),
-		Announced: []toolgroups.Announcement{announceRemoval(t)},
+		Announced: []toolgroups.Announcement{announceRemoval(call.Scope, t)},
 	}, nil
 }
