@@ -466,10 +466,10 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	var told []string
 	eachString(call.EffectiveArguments(), func(text string) {
 		if _, ok := complete(text); !ok || !tool.Fetches || tool.External {
-			told = append(told, unspaced(text))
+			told = append(told, text)
 		}
 	})
-	return a.isMadeOf(strings.Join(told, "\n"))
+	return a.isMadeOf(told) || a.isFilledFrom(told)
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
