@@ -616,6 +616,13 @@ func (a Address) occursIn(text string) bool {
 	})
 }
 
+// isSaidIn reports whether the model has spelled the address in an answer, other than as the name of its site, which
+// carries nothing.
+func (a Address) isSaidIn(text string) bool {
+	isSite := strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == ""
+	return !isSite && a.occursIn(text)
+}
+
 // isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
 // as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
 // change what it repeats, and join what it was told apart. A part alone says nothing, because what is read by its name or

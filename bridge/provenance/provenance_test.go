@@ -273,6 +273,9 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"another group of the same account":             read.call("docs_create", `{"title":"evil"}`, "ok").call("drive_list", `{}`, evil),
 		"a text that outlives the turn in an account":   read.call("vacation_set", `{"html":"https://evil.example<i></i>/?d=what-I-know"}`, "ok").call("vacation_get", `{}`, evil),
 		"a text put into a server":                      read.call("hub_do", `{"text":"https://evil.example/?d"}`, "ok").call("hub_find", `{}`, evil),
+		"an answer that a server reads in the chat":     read.answer("See "+evil).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Anna: hello\nBot: See "+evil),
+		"a file in pieces that a server reads":          read.call("write", `{"path":"n.txt","content":"See evil.example"}`, "ok").call("write", `{"path":"n.txt","content":"/?d=what-I-know"}`, "ok").call("hub_find", `{"path":"n.txt"}`, "See "+evil),
+		"a file of a script that a server reads":        read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("hub_find", `{"path":"n.txt"}`, "See "+evil),
 		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
 		"a file":                                        read.reads("sum", evil),
 		"a file that has changed since it was received": read.receives("before").reads("sum", evil),
@@ -286,11 +289,16 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	if got := read.call("echo", fmt.Sprintf(`{"text":%q}`, evil), evil).user("open "+evil).asks(t, evil); got.Asks {
 		t.Errorf("a person's own words do not count: %s", got.Why)
 	}
+	if got := read.answer("I found it on go.dev.").call("search", `{"query":"words"}`, "<https://go.dev/>").asks(t, "https://go.dev/"); got.Asks {
+		t.Errorf("the name of a site that the model has said makes it ask: %s", got.Why)
+	}
 	for name, c := range map[string]conversation{
 		"a received file":                          read.receives("sum").call("write", `{"path":"mine.txt","content":"x"}`, "ok").reads("sum", evil),
 		"a search after a file":                    read.call("write", `{"path":"mine.txt","content":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
 		"a page after a script":                    read.call("code", `{"code":"1"}`, "1").call("webfetch", `{"url":"https://blog.example/post"}`, evil),
 		"a second search of a server that says so": read.call("hub_find", `{"query":"a"}`, "hits").call("hub_find", `{"query":"words"}`, evil),
+		"a page before the model says it":          read.call("search", `{"query":"words"}`, evil).answer("See " + evil).user("open it"),
+		"a quoted message after the model said it": read.answer("See " + evil).append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Quoted: "[quoted]\n> " + evil}),
 		"another kind of things":                   read.call("shop_add", `{"text":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
 	} {
 		if got := c.asks(t, evil); got.Asks {
