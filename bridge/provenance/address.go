@@ -194,7 +194,7 @@ func isNumber(host string) bool {
 	return len(parts) == 4 && last < 256 || len(parts) < 4 && last>>(8*(4-len(parts))) > 0 && !isDay
 }
 
-// eachString calls do with the strings of the arguments of a call, as tools get them, and with the keys of
+// eachString calls do with the strings and numbers of the arguments of a call, as tools get them, and with the keys of
 // their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
 	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
@@ -208,6 +208,8 @@ func eachString(arguments string, do func(text string)) {
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
+		case json.Number:
+			do(v.String())
 		case string:
 			do(v)
 			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
@@ -614,26 +616,129 @@ func (a Address) occursIn(text string) bool {
 	})
 }
 
-// isMadeOf reports whether a text that the model wrote has all that the address can carry: the end of its host and, each
+// isSaidIn reports whether the model has spelled the address in an answer, other than as the name of its site, which
+// carries nothing.
+func (a Address) isSaidIn(text string) bool {
+	isSite := strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == ""
+	return !isSite && a.occursIn(text)
+}
+
+// isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
 // as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
 // change what it repeats, and join what it was told apart. A part alone says nothing, because what is read by its name or
 // number has links with that, on a host that no argument names, nor do words of a query that a link joins to others.
-func (a Address) isMadeOf(text string) (carries bool) {
-	host := a.Hostname()
-	holds := func(part string) bool {
-		found := strings.Contains(text, unspaced(part))
-		carries = carries || found && !isPlainWord(part)
-		return found
+func (a Address) isMadeOf(told []string) (carries bool) {
+	host, text := a.Hostname(), unspacedLines(told)
+	for _, label := range a.labels() {
+		carries = carries || carriesPart(text, label)
 	}
-	for label := range strings.SplitSeq(strings.TrimSuffix(host, a.site()), ".") {
-		holds(label)
-	}
-	for part := range strings.FieldsFuncSeq(a.path+a.query+a.fragment, func(r rune) bool { return strings.ContainsRune("/?&=#", r) }) {
-		if plain, err := url.PathUnescape(part); !holds(part) && (err != nil || !holds(plain)) {
+	for _, part := range a.parts() {
+		if !holdsPart(text, part) {
 			return false
 		}
+		carries = carries || !isPlainWord(part)
 	}
 	return carries && strings.Contains(plainDots.Replace(text), host[max(strings.LastIndexByte(host, '.'), 0):])
+}
+
+// isFilledFrom reports whether one of the texts is nothing but where the address leads, and something of the address,
+// which is more than a plain word, stands in another. Then the words around that are the server's own, as those of a
+// link to a search at the site that it was told.
+func (a Address) isFilledFrom(told []string) bool {
+	var hosts, others []string
+	named := false
+	for _, text := range told {
+		leads, isHost, more := a.isNamedBy(text)
+		named = named || leads
+		if isHost {
+			hosts = append(hosts, text)
+		}
+		if !leads || more {
+			others = append(others, text)
+		}
+	}
+	if !named {
+		return false
+	}
+	carries := func(texts []string, parts []string) bool {
+		text := unspacedLines(texts)
+		return slices.ContainsFunc(parts, func(part string) bool { return carriesPart(text, lower(part)) })
+	}
+	rest := letters(a.path + a.query + a.fragment)
+	// A host that is no address was not judged when the tool was told it.
+	return carries(append(hosts, others...), a.labels()) || carries(others, a.parts()) ||
+		slices.ContainsFunc(others, func(other string) bool {
+			other = letters(other)
+			return !isPlainWord(other) && strings.Contains(rest, other)
+		})
+}
+
+// isNamedBy reports whether a text is nothing but hosts and addresses, one of them of the site of the address, and
+// whether it has a host alone, or one that has more around it.
+func (a Address) isNamedBy(text string) (leads, isHost, more bool) {
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|", r) }) {
+		field = strings.TrimLeft(strings.Map(dropInvisible, field), "*.@")
+		o, isAddress := complete(field)
+		if !isAddress {
+			o, _ = Parse("https://" + field)
+		}
+		o.host = asciiHost(o.Hostname())
+		switch {
+		case !strings.ContainsAny(o.host, ".:"):
+			return false, false, false
+		case !isAddress:
+			isHost, more = true, more || o.user+strings.Trim(o.path, "/")+o.query+o.fragment != ""
+		}
+		leads = leads || o.domain() == asciiHost(a.domain())
+	}
+	return leads, isHost, more
+}
+
+// domain returns the site of an address without a port.
+func (a Address) domain() string {
+	if site := a.site(); site != a.host {
+		return site
+	}
+	return a.Hostname()
+}
+
+// labels returns what the host has in front of its site and behind it.
+func (a Address) labels() []string {
+	_, port, _ := net.SplitHostPort(a.host)
+	return append(strings.Split(strings.TrimSuffix(a.Hostname(), a.domain()), "."), port)
+}
+
+// parts returns what stands behind the host, taken apart at its marks.
+func (a Address) parts() []string {
+	return strings.FieldsFunc(a.path+a.query+a.fragment, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
+}
+
+// holdsPart reports whether a text without blanks holds a part of an address.
+func holdsPart(text, part string) bool {
+	plain, err := url.QueryUnescape(part)
+	return strings.Contains(text, unspaced(part)) || err == nil && strings.Contains(text, unspaced(plain))
+}
+
+// carriesPart reports whether a text without blanks holds a part of an address that is more than a plain word.
+func carriesPart(text, part string) bool { return !isPlainWord(part) && holdsPart(text, part) }
+
+// letters returns the letters and digits of a text, as a server may put them into an address.
+func letters(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.L, unicode.M, unicode.N) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, unescape(text))
+}
+
+// unspacedLines returns texts as [unspaced] does, a line each.
+func unspacedLines(texts []string) string {
+	lines := make([]string, len(texts))
+	for i, text := range texts {
+		lines[i] = unspaced(text)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // plainDots replaces the dots of other scripts that clients read as one in a host.

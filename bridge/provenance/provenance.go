@@ -355,8 +355,9 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	}
 	for at := range in.Messages {
 		m := &in.Messages[at]
-		if m.Role == agent.RoleAssistant && slices.ContainsFunc(m.Calls, func(c agent.Call) bool { return in.wrote(a, c) }) {
-			// What a tool says after the model has told it the address proves nothing: it may repeat it.
+		if m.Role == agent.RoleAssistant && (a.isSaidIn(m.Text) || slices.ContainsFunc(m.Calls, func(c agent.Call) bool { return in.wrote(a, c) })) {
+			// What a tool says after the model has told it the address proves nothing: it may repeat it, or read it in
+			// the chat where the model has said it.
 			people, found := in.standsLater(a, at)
 			return mail || people || found, mail && !people
 		}
@@ -380,10 +381,11 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 	return stands, mail
 }
 
-// mayStore reports whether a tool may put its arguments where a tool reads them. A server that lies about that
-// repeats only what it was told itself.
+// mayStore reports whether a tool may put its arguments where a tool reads them: at its service, or in the workspace. A
+// server that lies about that repeats only what it was told itself.
 func mayStore(tool toolgroups.Tool) bool {
-	return tool.Group != "" && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
+	inWorkspace := !tool.Fetches || tool.Origin == toolgroups.OriginComputed
+	return (tool.Group != "" || inWorkspace) && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
 }
 
 // refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
@@ -441,7 +443,8 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 }
 
 // mayRepeat reports whether the result of a tool may hold what calls have stored at its service, its own too unless the
-// tool is external, whose calls that store something ask: in pieces, an address stands in no call.
+// tool is external, whose calls that store something ask, or that of a server what they have stored in the workspace: in
+// pieces, an address stands in no call. The program's own tools say that what they read there is computed.
 func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	tool, known := in.Tool(w.message.Tool)
 	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
@@ -451,7 +454,7 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	reply := in.replyBefore(w.at)
 	return slices.ContainsFunc(stored, func(s storing) bool {
 		own := s.at == reply && s.id == w.message.CallID && s.tool.External
-		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Personal && tool.Personal)
+		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Group == "" && tool.External || s.tool.Personal && tool.Personal)
 	})
 }
 
@@ -466,10 +469,10 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	var told []string
 	eachString(call.EffectiveArguments(), func(text string) {
 		if _, ok := complete(text); !ok || !tool.Fetches || tool.External {
-			told = append(told, unspaced(text))
+			told = append(told, text)
 		}
 	})
-	return a.isMadeOf(strings.Join(told, "\n"))
+	return a.isMadeOf(told) || a.isFilledFrom(told)
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
