@@ -225,16 +225,16 @@ func TestAnEditOfAWaitingMessageAmendsIt(t *testing.T) {
 
 // A waiting message that is edited into a command is carried out where it stands, and not answered.
 func TestAnEditMakesACommandOfAWaitingMessage(t *testing.T) {
-	s := newSlow()
-	r := newHarness(t, s.think)
-	r.accept(direct("1", "slow"), direct("2", "who?"))
-	<-s.asked
-	edit := direct("2", "/whoami")
-	edit.Kind = chats.KindEdit
-	r.accept(edit)
-	close(s.free)
-	if got := texts(r.platform.wait(t, 2)); got[0] != "re: slow" || !strings.Contains(got[1], "fake:1") {
-		t.Errorf("answers: %q", got)
+	for command, want := range map[string]string{"/whoami": "fake:1", "claim " + strings.Repeat("a", 26): "nothing to claim"} {
+		s := newSlow()
+		r := newHarness(t, s.think)
+		r.accept(direct("1", "slow"), direct("2", "who?"))
+		<-s.asked
+		r.accept(edit(direct("2", ""), command))
+		close(s.free)
+		if got := texts(r.platform.wait(t, 2)); got[0] != "re: slow" || strings.Contains(got[1], "re: ") || !strings.Contains(got[1], want) {
+			t.Errorf("answers: %q", got)
+		}
 	}
 }
 

@@ -224,6 +224,21 @@ func TestEditsOfWhatIsBeingAnsweredReachIt(t *testing.T) {
 	})
 }
 
+// A code that lets somebody claim the bot is not for the model, in an edit either.
+func TestAnEditOfWhatIsBeingAnsweredBringsNoCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, reached, letGo := working(t)
+		one := direct("1", "work")
+		r.accept(one)
+		<-reached
+		r.accept(edit(one, "claim "+strings.Repeat("a", 26)))
+		letGo <- struct{}{}
+		synctest.Wait()
+		r.stop()
+		r.want(t, "re: work")
+	})
+}
+
 func TestAnEditOfWhatEndsBeforeIsAnsweredWithALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow()

@@ -184,7 +184,7 @@ const claimCommand = "claim"
 // AsClaim turns a text that matches [ClaimPattern] into the claim command. It returns other messages
 // unchanged.
 func AsClaim(m chats.Message) chats.Message {
-	if match := ClaimPattern.FindStringSubmatch(strings.TrimSpace(m.Text)); match != nil && m.Kind == chats.KindText {
+	if match := ClaimPattern.FindStringSubmatch(strings.TrimSpace(m.Text)); match != nil && (m.Kind == chats.KindText || m.Kind == chats.KindEdit) {
 		m.Text = strings.TrimSpace("/" + claimCommand + " " + match[1] + match[2])
 	}
 	return m
