@@ -267,10 +267,15 @@ func TestServerThatBridgesToAnAPI(t *testing.T) {
 	}))
 	t.Cleanup(api.Close)
 	bridge := func(key string) *mcp.Client {
-		return discovered(t, mcp.Config{}, mcp.Server{Command: node, Args: []string{script}, Env: map[string]redact.Secret{
+		h := hall{command: node, args: []string{script}, env: map[string]redact.Secret{
 			"API_BASE_URL": redact.Secret(api.URL), "OPENAPI_SPEC_PATH": redact.Secret(description), "API_HEADERS": redact.Secret("X-Key:" + key),
 			"RESOURCES_INLINE": `[{"uri":"hall://plan","name":"Plan","mimeType":"text/plain","text":"north: stage\nsouth: bar"}]`,
-		}})
+		}}
+		if !platformtest.Nightly() {
+			return discovered(t, mcp.Config{}, h.program(""))
+		}
+		h.args = append(h.args, "--transport", "http", "--port")
+		return discovered(t, mcp.Config{}, h.serve(t)(""))
 	}
 	bare := client(t, mcp.Config{Servers: map[string]mcp.Server{"x": {Command: node, Args: []string{script}}}})
 	if said := bare.Probe(t.Context())[0].Problem; !strings.Contains(said, "OpenAPI spec is required") || strings.Contains(said, "loadConfig") {

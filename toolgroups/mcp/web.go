@@ -194,13 +194,65 @@ func beginEvents(next http.RoundTripper) http.RoundTripper {
 			req = req.Clone(req.Context())
 			req.Header.Del(last)
 		}
-		resp, err := next.RoundTrip(req)
-		if err != nil || req.Method != http.MethodGet || req.Header.Get(last) != "" || !isEventStream(resp) {
+		if req.Method != http.MethodGet {
+			return next.RoundTrip(req)
+		}
+		resp, err := awaitStream(next, req)
+		if err != nil || req.Header.Get(last) != "" || !isEventStream(resp) {
 			return resp, err
 		}
 		resp.Body = prefixed([]byte("id: "+ownEvent+rand.Text()+"\n\n"), resp.Body)
 		return resp, nil
 	})
+}
+
+// streamTime bounds the wait for the headers of the server's stream of events. Some servers send them with the
+// first event, and the library makes no request before it has them.
+const streamTime = time.Second
+
+// awaitStream makes a request for a stream of events. If its response is late, the stream begins without it, and
+// stays empty if there is none. A goroutine ends with the body of the response.
+func awaitStream(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	type answer struct {
+		resp *http.Response
+		err  error
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	req = req.WithContext(ctx)
+	answers := make(chan answer, 1)
+	go func() {
+		resp, err := next.RoundTrip(req) //nolint:bodyclose // closed by who takes it
+		answers <- answer{resp, err}
+	}()
+	timer := time.NewTimer(streamTime)
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			cancel()
+			return nil, a.err
+		}
+		a.resp.Body = boundBody{a.resp.Body, cancel}
+		return a.resp, nil
+	case <-timer.C:
+	}
+	events, late := io.Pipe()
+	go func() {
+		a := <-answers
+		if a.err == nil {
+			if a.resp.StatusCode == http.StatusOK && isEventStream(a.resp) {
+				_, a.err = io.Copy(late, a.resp.Body)
+			} else {
+				<-ctx.Done()
+			}
+			_ = a.resp.Body.Close()
+		}
+		_ = late.CloseWithError(a.err) // nil ends the stream
+	}()
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
+		Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: boundBody{events, cancel}, Request: req,
+	}, nil
 }
 
 func isEventStream(resp *http.Response) bool { return isMediaType(resp, "text/event-stream") }

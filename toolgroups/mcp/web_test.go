@@ -1,7 +1,10 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -71,6 +74,50 @@ func TestHTTPCancellationReachesTheServer(t *testing.T) {
 	}
 	<-f.cancelled
 	must(t, c.Close())
+}
+
+// A server may answer the request for its stream only when it has an event, or refuse it late. Calls do not wait for
+// that, and may be answered there (@ivotoby/openapi-mcp-server 1.16.1 over HTTP).
+func TestCallsDoNotWaitForTheStreamOfTheServer(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/json": "in the response", "/stream": "in the stream"} {
+		calls := make(chan string, 1)
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			var q request
+			_ = json.Unmarshal(body, &q)
+			id, _ := json.Marshal(q.ID)
+			switch {
+			case r.Method == http.MethodGet:
+				select {
+				case id := <-calls:
+					if path == "/json" {
+						w.WriteHeader(http.StatusMethodNotAllowed)
+						return
+					}
+					events(w)
+					_, _ = fmt.Fprintf(w, "data: %s\n\n", answer(id, "in the stream"))
+				case <-r.Context().Done():
+				}
+			case q.Method == "tools/call" && path == "/stream":
+				w.WriteHeader(http.StatusAccepted)
+				calls <- string(id)
+			case q.Method == "tools/call":
+				calls <- string(id)
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, answer(string(id), "in the response"))
+			default:
+				r.Body, r.URL.Path = io.NopCloser(bytes.NewReader(body)), "/json"
+				script{}.ServeHTTP(w, r)
+			}
+		}))
+		t.Cleanup(web.Close)
+		c := discovered(t, mcp.Config{}, mcp.Server{URL: web.URL + path})
+		if got := call(t, c, "x_t", nil); got != want {
+			t.Errorf("%s: %q", path, got)
+		}
+		must(t, c.Close())
+	}
 }
 
 // Who administers a server is told what it says when it refuses access, without the secrets in that.
