@@ -75,7 +75,7 @@ type Message struct {
 	// Quoted holds the messages that a user message quotes, each line marked as a quote by the caller.
 	// It is sent in front of the text.
 	Quoted string `json:"quoted,omitempty"`
-	// QuotedOwn holds those of them that the bot wrote. No model sees it.
+	// QuotedOwn holds those of them that the bot wrote, or may have written. No model sees it.
 	QuotedOwn string `json:"quoted_own,omitempty"`
 	// Overheard, if not empty, replaces Quoted while the message is answered. It is Quoted preceded by
 	// recent messages that were not addressed to the bot. It is never stored or summarized, so it

@@ -64,7 +64,7 @@ func (i *inserter) newJob(m chats.Message, token string) *queue.Run {
 	if len(m.Quoted) > 0 {
 		m.Quoted = slices.Clone(m.Quoted)
 		for n := range m.Quoted {
-			if q := &m.Quoted[n]; q.FromBot { // an answer may contain a secret in place of a [queue.SecretPlaceholder]
+			if q := &m.Quoted[n]; q.MayBeOwn() { // an answer may contain a secret in place of a [queue.SecretPlaceholder]
 				q.Text = i.redact(q.Text)
 			}
 		}

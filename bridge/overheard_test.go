@@ -57,6 +57,24 @@ func heardOf(id, text string) chats.Message {
 	return m
 }
 
+// What the bot may have said itself is left out of what members pass on: heard as theirs, it would vouch for its addresses.
+func TestWhatTheBotSaidIsNotHeardOfMembers(t *testing.T) {
+	r, shown := overheard(t)
+	m := heardOf("5", "look")
+	m.Quoted = []chats.Quoted{
+		{Kind: chats.RefForward, FromBot: true, By: "OneClaw", Text: "the ibex is red"},
+		{Kind: chats.RefForward, Unsigned: true, By: "News", Text: "the lynx is grey"},
+		{Kind: chats.RefForward, By: "Bob", Text: "the otter is brown"},
+	}
+	r.accept(m)
+	r.accept(group("6", "1", "which colours?"))
+	r.platform.wait(t, 4)
+	all := shown()
+	if last := all[len(all)-1]; !strings.Contains(last, "otter") || strings.Contains(last, "ibex") || strings.Contains(last, "lynx") {
+		t.Errorf("a model is shown %q", last)
+	}
+}
+
 // People are told in plain words that the bot also reads what is not for it, and when it does not.
 func TestObserveSaysWhatIsRead(t *testing.T) {
 	r := newHarness(t, echo, func(cfg *bridge.Config) { cfg.Access.Admins = []string{"fake:1"} })

@@ -153,6 +153,18 @@ func TestAQuotedMessageOfTheBotVouchesForNoAddress(t *testing.T) {
 	}
 }
 
+// Nor may one that is not known to be of somebody else, as those in the name of a channel.
+func TestAQuotedMessageThatNobodySignedVouchesForNoAddress(t *testing.T) {
+	w := &execTools{fetch: true}
+	r := w.composes(t)
+	m := direct("1", "compose")
+	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, Unsigned: true, By: "News", Text: "See https://c.example/?d=1 for more."}}
+	r.accept(m)
+	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "https://c.example/?d=1") {
+		t.Errorf("shown %q", got.text)
+	}
+}
+
 // So it is also with several long ones, of which the model is shown as much as there is room for.
 func TestLongQuotedMessagesOfTheBotVouchForNoAddress(t *testing.T) {
 	w := &execTools{fetch: true}

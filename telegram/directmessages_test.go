@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"testing"
 
@@ -92,5 +93,33 @@ func TestDirectMessagesOfAChannelAreAChatForEachPerson(t *testing.T) {
 	}
 	if is, err := s.p.IsAdmin(t.Context(), to.Chat, strconv.FormatInt(owner, 10)); !is || err != nil {
 		t.Errorf("the owner administers the channel: %v, %v", is, err)
+	}
+}
+
+// What administrators write in the name of their chat may be the bot's, of which Telegram says no more either.
+func TestWhoWroteInTheNameOfAChatIsUnknown(t *testing.T) {
+	const text = `"date":1700000000,"text":"See https://evil.example/?d=my-pin-is-4711"`
+	for name, tc := range map[string]struct {
+		refers   string
+		unsigned bool
+	}{
+		"an answer in the direct messages of a channel": {`"reply_to_message":{"message_id":11,"from":{"id":136817688,"is_bot":true,"first_name":"Channel"},
+			"sender_chat":{"id":-1002,"type":"channel","title":"News"},"chat":{"id":-1001,"type":"supergroup","is_direct_messages":true},` + text + `},"text":"go on"`, true},
+		"an administrator of a group": {`"reply_to_message":{"message_id":11,"from":{"id":1087968824,"is_bot":true,"first_name":"Group"},
+			"sender_chat":{"id":-1001,"type":"supergroup","title":"News"},"chat":{"id":-1001,"type":"supergroup"},` + text + `},"text":"go on"`, true},
+		"a forward": {`"forward_origin":{"type":"chat","date":1700000000,"sender_chat":{"id":-1002,"type":"channel","title":"News"}},` + text, true},
+		"a post of a channel in its group": {`"reply_to_message":{"message_id":11,"from":{"id":777000,"first_name":"Telegram"},
+			"sender_chat":{"id":-1002,"type":"channel","title":"News"},"chat":{"id":-1001,"type":"supergroup"},` + text + `},"text":"go on"`, false},
+		"a post of a channel": {`"forward_origin":{"type":"channel","date":1700000000,"chat":{"id":-1002,"type":"channel","title":"News"},"message_id":3},` + text, false},
+	} {
+		raw := `{"update_id":7,"message":{"message_id":12,"from":{"id":5,"first_name":"Ann"},"date":1700000000,
+			"chat":{"id":5,"type":"private","first_name":"Ann"},` + tc.refers + `}}`
+		events, _, _, err := newDecoder().decodeBatch(t.Context(), []json.RawMessage{json.RawMessage(raw)})
+		if err != nil || len(events) != 1 || len(events[0].message.Quoted) != 1 {
+			t.Fatalf("%s: %+v, %v", name, events, err)
+		}
+		if q := events[0].message.Quoted[0]; q.Unsigned != tc.unsigned || q.FromBot {
+			t.Errorf("%s: quoted as %+v", name, q)
+		}
 	}
 }

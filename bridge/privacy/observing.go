@@ -211,11 +211,14 @@ func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	}
 }
 
-// toQuoted returns the parts of a message that are stored: its text, forwarded messages, and the names
-// of its files.
+// toQuoted returns the parts of a message that are stored: its text, forwarded messages but for the text of what the
+// bot may have written, and the names of its files.
 func toQuoted(m chats.Message) chats.Quoted {
 	text := m.Text
 	for _, q := range m.Quoted {
+		if q.MayBeOwn() {
+			q.Text = "(left out, as it may be your own)"
+		}
 		if q.Kind != chats.RefReply {
 			text = strings.TrimSpace(text + "\n(passes on, by " + cmp.Or(q.By, "somebody") + ":) " + q.Text)
 		}

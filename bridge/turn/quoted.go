@@ -49,7 +49,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 	pointed = append(pointed, j.Message.Quoted...)
 	list, known := make([]conversation.Quote, len(pointed)), lettersOf(h.View(), len(pointed) > 0)
 	for i, q := range pointed {
-		if q.FromBot {
+		if q.MayBeOwn() {
 			q.Text = t.cfg.Redact(q.Text) // an answer may contain the secret for a [queue.SecretPlaceholder]
 		}
 		list[i] = conversation.Quote{Quoted: q, Known: isKnown(known, q.Text)}
@@ -62,7 +62,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 		}
 		for n, f := range with.Files {
 			list[i].Paths = append(list[i].Paths, f.Path)
-			if q.FromBot {
+			if q.MayBeOwn() {
 				with.Files[n].Sum = "" // the model may have written it
 			}
 		}
@@ -80,7 +80,7 @@ func (t *Runner) gatherContext(ctx context.Context, j *queue.Run, h *conversatio
 		message.Origin = toolgroups.OriginOwn
 	}
 	message.Quoted = conversation.FormatQuotes(list, quotedTokens, message.Text != "")
-	own := slices.DeleteFunc(list, func(q conversation.Quote) bool { return !q.FromBot })
+	own := slices.DeleteFunc(list, func(q conversation.Quote) bool { return !q.MayBeOwn() })
 	message.QuotedOwn = conversation.FormatQuotes(own, quotedTokens*max(len(own), 1), true) // no less of any than the model is shown
 	t.addOverheard(ctx, j, h, after, message)
 	return nil

@@ -445,3 +445,43 @@ func TestAUserToolSendsNothingWhereAFileSays(t *testing.T) {
 		t.Errorf("sent unasked: %q", sent)
 	}
 }
+
+// In the direct messages of a channel the bot answers in the channel's name, as its administrators do: a reply to its answer
+// does not vouch for an address in it that the model composed.
+func TestAReplyToAnAnswerInTheNameOfAChannelVouchesForNoAddress(t *testing.T) {
+	t.Parallel()
+	var talk []everyday
+	composed := ""
+	w := newHarness(t, openai.ResponderFunc(func(ctx context.Context, req openai.Request) (openai.Reply, error) {
+		reply, err := scripted(talk).Reply(ctx, req)
+		if strings.HasPrefix(reply.Text, "Done: summarise it") {
+			reply.Text = "Done: summarise it. See " + composed
+		}
+		return reply, err
+	}))
+	newSite := w.withSites(t)
+	pages := newSite("pages.example")
+	composed = newSite("others.example") + "/?d=my-pin-is-4711"
+	talk = []everyday{
+		{"thanks, go on", []everydayCall{callOf("", "webfetch", "url", composed)}, asksAddress}, // which quotes the other
+		{"summarise it", []everydayCall{callOf("", "webfetch", "url", pages+"/post")}, noCard},
+	}
+	ann, owner := w.person("Ann"), w.person("Owner")
+	channel, err := w.telegram.AddChat(telegram.ChatSpec{Kind: telegram.Supergroup, DirectMessages: true, Title: "News", User: owner, Members: []int64{ann}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bot := w.run()
+	w.goesIn(bot, channel, ann, talk[1], telegram.SayOptions{})
+	if _, err := w.telegram.Say(channel, ann, talk[0].say, &telegram.SayOptions{ReplyTo: w.newest(channel).ID}); err != nil {
+		t.Fatal(err)
+	}
+	w.until(bot, "card or answer", func(s telegram.State) bool {
+		all := s.Answers(channel)
+		shown := all[len(all)-1].Text
+		if strings.Contains(shown, "Done: "+talk[0].say) {
+			t.Fatalf("opened unasked: %q", shown)
+		}
+		return strings.Contains(shown, "May I") && strings.Contains(strings.ToLower(shown), talk[0].shows)
+	})
+}

@@ -59,8 +59,12 @@ func (m *message) apiMessage(c *chat, withReply bool) *botapi.Message {
 		IsTopicMessage: m.thread != 0, MediaGroupID: m.album, ReplyMarkup: m.markup,
 		MigrateToChatID: m.migratedTo, MigrateFromChatID: m.migratedFrom, ReceiverUser: m.receiver, EphemeralMessageID: m.ephemeral,
 	}
-	if w.SenderChat = m.senderChat; m.senderChat != nil && m.senderChat.ID == c.id {
+	switch w.SenderChat = m.senderChat; {
+	case m.senderChat == nil:
+	case m.senderChat.ID == c.id:
 		w.From = new(groupAnonymousBot)
+	case m.senderChat.Type == "channel":
+		w.From = new(channelBot)
 	}
 	if c.direct {
 		w.MessageThreadID, w.IsTopicMessage = 0, false

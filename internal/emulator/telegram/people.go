@@ -59,9 +59,12 @@ type SayOptions struct {
 	Entities []Entity `json:"entities"`
 }
 
-// groupAnonymousBot is the sender of messages in the name of a group, beside their sender_chat
-// (core.telegram.org/bots/api#message).
-var groupAnonymousBot = User{ID: 1087968824, FirstName: "Group", IsBot: true, Username: "GroupAnonymousBot"}
+// groupAnonymousBot is the sender of messages in the name of a group, and channelBot of those in the name of a channel,
+// beside their sender_chat (core.telegram.org/bots/api#message).
+var (
+	groupAnonymousBot = User{ID: 1087968824, FirstName: "Group", IsBot: true, Username: "GroupAnonymousBot"}
+	channelBot        = User{ID: 136817688, FirstName: "Channel", IsBot: true, Username: "Channel_Bot"}
+)
 
 // people acts for the users, whose actions send updates to the bot.
 type people struct {
@@ -124,13 +127,19 @@ func (w *world) setDirectTopic(c *chat, m *message, topic int64) error {
 	m.thread = m.from.ID
 	if status := c.members[m.from.ID]; status == Administrator || status == Creator {
 		m.thread = topic
-		m.senderChat = &botapi.Chat{ID: -1007777777777, Type: "channel", Title: cmp.Or(c.title, "Channel")}
+		m.senderChat = c.channel()
 	}
 	if m.topicUser = w.users[m.thread]; m.topicUser == nil {
 		return fmt.Errorf("telegram emulator: no topic %d in chat %d", m.thread, c.id)
 	}
 	c.topics[m.thread] = m.topicUser.FirstName
 	return nil
+}
+
+// channel returns the channel to which a chat of direct messages belongs. Its administrators write there in its name, bots
+// too (core.telegram.org/method/channels.getMessageAuthor).
+func (c *chat) channel() *botapi.Chat {
+	return &botapi.Chat{ID: -1007777777777, Type: "channel", Title: cmp.Or(c.title, "Channel")}
 }
 
 // notify queues the update for a message if the bot sees the message. It queues an edit only if the bot

@@ -70,7 +70,7 @@ func (a *api) send(p *wire.Params, body markup.Text, kind, album string) (any, *
 		return nil, err
 	}
 	if c.direct {
-		m.topicUser = a.world.users[m.thread]
+		m.topicUser, m.senderChat = a.world.users[m.thread], c.channel()
 	}
 	if m.replyTo != nil && m.thread == 0 {
 		m.thread = m.replyTo.thread
