@@ -349,6 +349,14 @@ func (b *Bridge) PlatformErrors() map[string]error {
 	return ready
 }
 
+// Ping returns nil if a platform answers now, or cannot be asked. PlatformErrors tells of an outage only after a while.
+func (b *Bridge) Ping(ctx context.Context, platform string) error {
+	if pinger, ok := b.platforms[platform].(chats.Pinger); ok {
+		return pinger.Ping(ctx)
+	}
+	return nil
+}
+
 // ChatName returns the name of a shared chat as its platform has it, or "" if it is not available before ctx ends.
 func (b *Bridge) ChatName(ctx context.Context, chat chats.Chat) string {
 	namer, ok := b.platforms[chat.Platform].(chats.ChatNamer)

@@ -175,7 +175,7 @@ func TestHealthSaysWhy(t *testing.T) {
 				}
 				time.Sleep(watchInterval)
 				synctest.Wait()
-				if said := strings.Contains(logged.String(), "telegram is not ready"); said != (err != nil && tt.after > time.Minute) {
+				if said := strings.Contains(logged.String(), `"telegram is not ready" platform=telegram`); said != (err != nil && tt.after > time.Minute) {
 					t.Errorf("the log says that it is not ready: %v; it is: %v", said, err)
 				}
 			})

@@ -51,7 +51,7 @@ func (r *receiver) watch(ctx context.Context) {
 		err := r.Health()
 		switch {
 		case err != nil && !ill && ctx.Err() == nil:
-			r.log.Error("telegram is not ready", "err", err)
+			r.log.Error("telegram is not ready", "platform", "telegram", "err", err)
 		case err == nil && ill:
 			r.log.Info("telegram is ready again")
 		}

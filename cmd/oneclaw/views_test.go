@@ -83,6 +83,40 @@ func TestAdminPage(t *testing.T) {
 	w.did("sign-in: "+who+"127.0.0.1", "read: "+who+fmt.Sprintf("telegram:%d/1", ann), "sign-out: "+who+"127.0.0.1")
 }
 
+// The overview asks each part at once: a stall of long polls and sockets is only noticed after minutes.
+func TestTheOverviewShowsAnOutageOfEachPartAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newHarness(t, openai.Offline{})
+	ann, token := w.person("Ann"), w.env["TELEGRAM_BOT_TOKEN"]
+	workspace, _, _ := w.withSlack(t)
+	w.env["TELEGRAM_BOT_TOKEN"], w.env["ONECLAW_ADMINS"] = token, fmt.Sprint("telegram:", ann)
+	bot := w.run()
+	v := w.visit(bot, ann, "")
+	verdict := func() string {
+		_, main, _ := strings.Cut(v.see("/admin/"), "<main")
+		verdict, _, _ := strings.Cut(main, "</section>")
+		return verdict
+	}
+	wantIn(t, verdict(), "All is well")
+	for part, outage := range map[string]struct {
+		begin  func() error
+		advice string
+	}{
+		"Telegram": {w.telegram.Suspend, "Telegram cannot be reached: check TELEGRAM_API_URL and the network"},
+		"Slack":    {workspace.Suspend, "Slack cannot be reached: check SLACK_API_URL and the network"},
+		"Model":    {w.model.Close, "Model: the server cannot be reached: check OPENAI_BASE_URL"},
+	} {
+		if err := outage.begin(); err != nil {
+			t.Fatal(err)
+		}
+		shown := verdict()
+		wantIn(t, shown, "Something needs you", `<dt>`+part+`</dt><dd><span class="bad">✗`, outage.advice)
+		if strings.Contains(shown, "dial tcp") {
+			t.Errorf("the advice is an error: %s", shown)
+		}
+	}
+}
+
 // onPage waits until a view is there, without a script of somebody else's.
 func onPage(t *testing.T, ctx context.Context, title string) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"maps"
@@ -165,7 +166,7 @@ func New(cfg Config) (*Pages, error) {
 		{path: messageView, title: "A message", parent: messagesView, show: p.message, takesForms: true},
 		{path: peopleView, title: "People and approvals", show: p.people, takesForms: true},
 		{path: costsView, title: "Costs", show: p.costs},
-		{path: "tools", title: "Tools and servers", show: p.tools},
+		{path: toolsView, title: "Tools and servers", show: p.tools},
 	}
 	var err error
 	p.template, err = template.New("page").Funcs(p.functions(signin.Session{})).Parse(pageHTML)
@@ -291,7 +292,7 @@ func (p *Pages) functions(visitor signin.Session) template.FuncMap {
 	}
 }
 
-// names returns the names of people and chats, by their ids: as the register of people has them, the newest messages
+// names returns the names of people and chats, by their ids: as the register of people has them, open messages, those
 // of the last week, or the platform. An id without a name is its own.
 func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, error) {
 	names, unknown := make(map[string]string), make(map[string]bool)
@@ -302,6 +303,28 @@ func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, er
 		if unknown[one.User] && one.Name != "" {
 			names[one.User] = one.Name
 			delete(unknown, one.User)
+		}
+	}
+	learn := func(j *receipts.Receipt) {
+		chat, user := j.Message.Chat.String(), j.Message.SenderID()
+		if names[user] == user && j.Message.UserName != "" {
+			names[user] = j.Message.UserName
+			delete(unknown, user)
+		}
+		if names[chat] == chat && j.Message.Direct && j.Message.UserName != "" {
+			names[chat] = j.Message.UserName
+			delete(unknown, chat)
+		}
+	}
+	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: queue.OpenPrefix, Limit: maxScanned}) {
+		if err != nil {
+			return nil, fmt.Errorf("list open messages: %w", err)
+		}
+		if len(unknown) == 0 {
+			break
+		}
+		if run, err := p.jobs.DecodeJob(entry); err == nil { // a damaged job must not hide the others
+			learn(run.Receipt())
 		}
 	}
 	var found []receipts.Entry
@@ -326,13 +349,7 @@ func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, er
 		return nil, err
 	}
 	for _, j := range known {
-		chat, user := j.Message.Chat.String(), j.Message.SenderID()
-		if names[user] == user && j.Message.UserName != "" {
-			names[user] = j.Message.UserName
-		}
-		if names[chat] == chat && j.Message.Direct && j.Message.UserName != "" {
-			names[chat] = j.Message.UserName
-		}
+		learn(j)
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return names[id] != id })
 	maps.Copy(names, p.chatNames(ctx, ids...))

@@ -230,8 +230,8 @@ type said struct {
 	turn                       []agent.Message
 }
 
-// finish accepts a message, answers it and closes it.
-func (r *harness) finish(s said) *queue.Run {
+// accept accepts a message, which stays open.
+func (r *harness) accept(s said) *queue.Run {
 	r.Helper()
 	chat, err := chats.ParseChat(s.chat)
 	if err != nil {
@@ -243,6 +243,14 @@ func (r *harness) finish(s said) *queue.Run {
 	if added, err := r.jobs.Add(r.Context(), j); !added || err != nil {
 		r.Fatal(added, err)
 	}
+	return j
+}
+
+// finish accepts a message, answers it and closes it.
+func (r *harness) finish(s said) *queue.Run {
+	r.Helper()
+	j := r.accept(s)
+	m, chat := j.Message, j.Message.Chat
 	if len(s.turn) > 0 {
 		r.append(conversation.Session{Chat: chat, Generation: 1}.Log(), s.turn)
 		c := conversation.Conversation{Owner: m.Owner(), Chat: chat, Generation: 1, Title: s.text, StartedAt: s.at}
@@ -425,9 +433,10 @@ func TestOverview(t *testing.T) {
 	})
 	r.known = []access.Person{{User: "telegram:7", Name: "Cem"}, {User: "telegram:8", Name: "Dora", Standing: "asked"}}
 	r.asked = []interact.ApprovalRequest{
-		{Chat: chats.Chat{Platform: "telegram", ID: "7"}, Direct: true, Tool: "exec", Requester: "telegram:7"},
-		{Chat: chats.Chat{Platform: "slack", ID: "C1", Thread: "1.2"}, Tool: "send", Requester: "telegram:7"},
+		{Chat: chats.Chat{Platform: "slack", ID: "C1", Thread: "1.2"}, Tool: "send", Requester: "telegram:9"},
+		{Chat: chats.Chat{Platform: "telegram", ID: "7"}, Direct: true, Tool: "exec", Requester: "telegram:7", DenyData: "data-deny"},
 	}
+	r.accept(said{chat: "telegram:9", id: "9", user: "9", name: "Eve", text: "hello", at: r.now}) // her only message
 	if _, err := r.store.Put(t.Context(), "account/2026-11-23/total/", []byte(`{"calls":3,"input":1500,"money":420000000}`), storage.Absent); err != nil {
 		t.Fatal(err)
 	}
@@ -443,8 +452,8 @@ func TestOverview(t *testing.T) {
 		return textOf(main)
 	}
 	r.says(at(), []string{
-		"All is well Telegram ✓ Store ✓", "Messages 1 Cost $0.42 of $5.00 Tokens 1,500", "Cem a decision about exec direct chat", "Cem a decision about send #general", "Dora being let in", "No error since this process began",
-	}, []string{"telegram:7", "C1", "✗"})
+		"All is well Telegram ✓ Store ✓", "Messages 1 Cost $0.42 of $5.00 Tokens 1,500", "Cem a decision about exec direct chat Eve another person's decision about send #general Dora being let in", "No error since this process began",
+	}, []string{"telegram:7", "telegram:9", "C1", "✗"})
 	r.leadsTo(r.get(admin.Root), "a decision about exec", "Approval: exec for “Cem”")
 	r.leadsTo(r.get(admin.Root), "being let in", "People")
 
@@ -473,6 +482,20 @@ func TestOverviewTellsWarnings(t *testing.T) {
 	})
 	page := r.get(admin.Root)
 	r.says(page, []string{"All is well", `<dt>Model</dt><dd>!</dd>`, "Model: the server lists no models"}, []string{"Something needs you"})
+}
+
+// An outage that is over, and the error of a message that is counted already, are no lines of their own.
+func TestOverviewSaysOnceWhatIsWrong(t *testing.T) {
+	r := newRig(t)
+	r.now = time.Now()
+	r.log.Error("telegram is not ready", "platform", "telegram", "err", errors.New("no poll has succeeded"))
+	r.says(r.get(admin.Root), []string{"All is well", "no poll has succeeded"}, []string{"Something needs you"})
+	r.log.Error("the disk is full", "remedy", "Free some of it.")
+	r.finish(said{chat: "telegram:7", id: "1", user: "7", text: "hello", at: r.now, state: receipts.Failed, incident: "AB12CD35"})
+	r.log.Error("no answer", "job", "telegram:7/1/text", "err", errors.New("refused"))
+	verdict, _, _ := strings.Cut(r.get(admin.Root), "Who waits for what")
+	r.says(verdict, []string{"Something needs you", "the disk is full: Free some of it.", "Today 1 message ended without an answer"}, []string{"no answer"})
+	r.leadsTo(verdict, "Today 1 message ended without an answer: see which", "Finished") // before all that is open
 }
 
 // The costs of the last days are bars, below all else that happened.
@@ -587,6 +610,12 @@ func TestTools(t *testing.T) {
 		if _, err := r.store.Put(t.Context(), key, []byte("sealed"), storage.Absent); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for state, servers := range map[string]mcp.Status{"changed": r.cfg.Tools.Servers()[0], "does not work": {Name: "notes", Problem: "dial tcp: refused"}} {
+		r.cfg.Tools.Servers = func() []mcp.Status { return []mcp.Status{servers} }
+		overview := r.get(admin.Root)
+		r.says(overview, []string{"Something needs you"}, []string{"dial tcp"})
+		r.leadsTo(overview, "MCP server notes "+state+": see why", "MCP servers")
 	}
 	page := r.get(admin.Root + "tools")
 	r.says(page, []string{"says what no administrator has allowed yet: /mcp notes shows how"}, nil)

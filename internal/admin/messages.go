@@ -45,10 +45,11 @@ func (p *Pages) messages(ctx context.Context, r request) (page, error) {
 			{"", "anything"}, {"failed", "failed"}, {"done", "answered"}, {"stopped", "stopped"}, {"cleared", "cleared"}, {"refused", "refused"},
 		}},
 	}}
-	return page{
-		Lead:     "Messages and scheduled tasks of the last week. What was written in them is not here.",
-		Sections: []section{{Title: "Open now", Table: open}, {Title: "Finished", Forms: []form{search}, Table: done}},
-	}, nil
+	sections := []section{{Title: "Open now", Table: open}, {Title: "Finished", Forms: []form{search}, Table: done}}
+	if len(r.query) > 0 { // a search, and a further page of it, are about finished messages
+		slices.Reverse(sections)
+	}
+	return page{Lead: "Messages and scheduled tasks of the last week. What was written in them is not here.", Sections: sections}, nil
 }
 
 func (p *Pages) openTable(ctx context.Context) (*table, error) {

@@ -12,6 +12,7 @@ import (
 	"oneclaw/bridge/receipts"
 	"oneclaw/internal/budget"
 	"oneclaw/internal/doctor"
+	"oneclaw/internal/telemetry"
 	"oneclaw/internal/wording"
 )
 
@@ -54,7 +55,7 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 		p.Log.Error("the overview cannot be read", "err", err)
 		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it"
 	}
-	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made)
+	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made, done.failed)
 	if done.failed > 0 {
 		verdict.Items = append(verdict.Items, cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(done.failed, "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})})
 	}
@@ -75,7 +76,7 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 
 // verdict says which parts work and, in its items, what is wrong and what to do about it. The notes are about what works
 // nevertheless.
-func (p *Pages) verdict(parts, made []doctor.Finding) (s section, notes []cell) {
+func (p *Pages) verdict(parts, made []doctor.Finding, failed int) (s section, notes []cell) {
 	s = section{Title: "All is well", Mood: good}
 	for _, f := range parts {
 		state := cell{Text: "✓", Mood: good}
@@ -95,9 +96,21 @@ func (p *Pages) verdict(parts, made []doctor.Finding) (s section, notes []cell) 
 			s.Items = append(s.Items, advice(f))
 		}
 	}
-	if last := p.Errors.Last(); len(last) > 0 && p.Now().Sub(last[0].At) < recentErrorAge {
-		what := strings.Trim(last[0].Text+": "+last[0].Remedy, ": ")
-		s.Items = append(s.Items, cell{Text: wording.Clip(last[0].At.In(p.Zone()).Format("15:04")+" "+what, maxErrorText), Link: cmp.Or(messageLink(last[0].Job), Root+"#"+errorsID)})
+	for _, server := range p.Tools.Servers() {
+		if state, _ := serverState(server); state.Mood == bad {
+			s.Items = append(s.Items, cell{Text: "MCP server " + server.Name + " " + state.Text + ": see why", Link: viewURL(toolsView, nil)})
+		}
+	}
+	for _, last := range p.Errors.Last() {
+		if p.Now().Sub(last.At) >= recentErrorAge {
+			break
+		}
+		if p.isSaidOtherwise(last, parts, failed) {
+			continue
+		}
+		what := strings.Trim(last.Text+": "+last.Remedy, ": ")
+		s.Items = append(s.Items, cell{Text: wording.Clip(last.At.In(p.Zone()).Format("15:04")+" "+what, maxErrorText), Link: cmp.Or(messageLink(last.Job), Root+"#"+errorsID)})
+		break
 	}
 	if oldest := p.Bot.QueueStats().OldestDue; !oldest.IsZero() && p.Now().Sub(oldest) > longWait {
 		s.Items = append(s.Items, cell{Text: "A message has been open since " + oldest.In(p.Zone()).Format("2 January 15:04"), Link: viewURL(messagesView, nil)})
@@ -105,9 +118,22 @@ func (p *Pages) verdict(parts, made []doctor.Finding) (s section, notes []cell) 
 	return s, notes
 }
 
+// isSaidOtherwise reports whether an error adds nothing to the verdict: a platform's state now is among the parts, and
+// a message without an answer is among those that failed today.
+func (p *Pages) isSaidOtherwise(one telemetry.Error, parts []doctor.Finding, failed int) bool {
+	if slices.ContainsFunc(parts, func(part doctor.Finding) bool { return part.Check == one.Platform }) {
+		return true
+	}
+	return failed > 0 && one.Remedy == "" && messageLink(one.Job) != ""
+}
+
 // advice returns an item that says what to do about a finding. The error itself is among the checks and in the log.
 func advice(f doctor.Finding) cell {
-	return text(partName(f.Check) + ": " + strings.TrimPrefix(f.Advice(), f.Check+": "))
+	said := strings.TrimPrefix(f.Advice(), f.Check+": ")
+	if rest, named := strings.CutPrefix(said, f.Check+" "); named {
+		return text(partName(f.Check) + " " + rest)
+	}
+	return text(partName(f.Check) + ": " + said)
 }
 
 // partName returns the name of a part as a heading has it.
@@ -172,7 +198,7 @@ func (p *Pages) trendTable(ctx context.Context) (table, error) {
 // waitsTable lists who waits for a decision.
 func (p *Pages) waitsTable(ctx context.Context, r request) (table, error) {
 	t := table{Caption: "What a person has to decide", Columns: columns("Who", "Waits for", "Where", "Until"), Empty: "No one."}
-	calls, err := p.Approvals.Waiting(ctx, r.visitor.User, maxRows)
+	calls, err := p.waitingCalls(ctx, r)
 	if err != nil {
 		return t, err
 	}
@@ -181,7 +207,11 @@ func (p *Pages) waitsTable(ctx context.Context, r request) (table, error) {
 		return t, err
 	}
 	for _, q := range calls {
-		t.Rows = append(t.Rows, []cell{text(names[q.Requester]), {Text: "a decision about " + q.Tool, Link: viewURL(peopleView, nil) + "#" + approvalID(q)}, text(placeName(q, names)), at(q.Expires)})
+		what := "a decision about "
+		if q.DenyData == "" { // the visitor may not press any of its buttons
+			what = "another person's decision about "
+		}
+		t.Rows = append(t.Rows, []cell{text(names[q.Requester]), {Text: what + q.Tool, Link: viewURL(peopleView, nil) + "#" + approvalID(q)}, text(placeName(q, names)), at(q.Expires)})
 	}
 	for _, one := range p.People.ListPeople() {
 		if one.Standing == "asked" && len(t.Rows) < maxRows {

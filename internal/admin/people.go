@@ -40,7 +40,7 @@ func (p *Pages) people(ctx context.Context, r request) (page, error) {
 		}
 		shown.Sections = append(shown.Sections, section{Text: []string{strings.ReplaceAll(said, "`", "")}})
 	}
-	calls, err := p.Approvals.Waiting(ctx, r.visitor.User, maxRows)
+	calls, err := p.waitingCalls(ctx, r)
 	if err != nil {
 		return page{}, err
 	}
@@ -57,6 +57,21 @@ func (p *Pages) people(ctx context.Context, r request) (page, error) {
 	settings, err := p.settingsSection(ctx)
 	shown.Sections = append(shown.Sections, p.peopleSection(r), settings)
 	return shown, err
+}
+
+// waitingCalls returns the calls that wait, first those that the visitor may decide, then by when they expire.
+func (p *Pages) waitingCalls(ctx context.Context, r request) ([]interact.ApprovalRequest, error) {
+	calls, err := p.Approvals.Waiting(ctx, r.visitor.User, maxScanned)
+	rank := func(q interact.ApprovalRequest) int {
+		if q.DenyData == "" {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(calls, func(a, b interact.ApprovalRequest) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Expires.Compare(b.Expires))
+	})
+	return calls[:min(len(calls), maxRows)], err
 }
 
 // approvalNames returns the names of those who wait for calls, and of the chats.

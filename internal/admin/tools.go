@@ -14,6 +14,8 @@ import (
 	"oneclaw/toolgroups/mcp/oauth"
 )
 
+const toolsView = "tools"
+
 func (p *Pages) tools(ctx context.Context, _ request) (page, error) {
 	connected, err := p.connectionsTable(ctx)
 	if err != nil {
@@ -60,31 +62,35 @@ func roleName(r toolgroups.Role) string {
 }
 
 func serversTable(all []mcp.Status) *table {
-	t := &table{Caption: "MCP servers", Columns: columns("Server", "How", "Added", "#Tools", "State", "Why", "Tried again"), Empty: "There are none."}
+	t := &table{Caption: "MCP servers", Columns: columns("Server", "State", "Why", "Tried again", "#Tools", "How", "Added"), Empty: "There are none."}
 	for _, s := range all {
-		how, added, state := "program", "in the settings", text("not in use")
+		how, added := "program", "in the settings"
 		if s.Server.URL != "" {
 			how = "address"
 		}
 		if s.Added {
 			added = "in a chat"
 		}
-		switch {
-		case s.Problem != "":
-			state = cell{Text: "does not work", Mood: bad}
-		case s.Connected:
-			state = cell{Text: "works", Mood: good}
-		}
-		why := s.Problem
-		if len(s.PendingChanges) > 0 && why == "" {
-			state, why = cell{Text: "changed", Mood: bad}, "says what no administrator has allowed yet: /mcp "+s.Name+" shows how"
-		}
-		if n := len(s.LeftOut); n > 0 && why == "" {
-			why = wording.Plural(n, "further tool is left out", "further tools are left out") + ": /mcp " + s.Name + " says why"
-		}
-		t.Rows = append(t.Rows, []cell{text(s.Name), text(how), text(added), number(budget.FormatCount(int64(s.Tools))), state, text(why), at(s.NextRetry)})
+		state, why := serverState(s)
+		t.Rows = append(t.Rows, []cell{text(s.Name), state, text(why), at(s.NextRetry), number(budget.FormatCount(int64(s.Tools))), text(how), text(added)})
 	}
 	return t
+}
+
+// serverState returns the state of an MCP server, bad if it needs an administrator, and why.
+func serverState(s mcp.Status) (state cell, why string) {
+	switch n := len(s.LeftOut); {
+	case s.Problem != "":
+		return cell{Text: "does not work", Mood: bad}, s.Problem
+	case len(s.PendingChanges) > 0:
+		return cell{Text: "changed", Mood: bad}, "says what no administrator has allowed yet: /mcp " + s.Name + " shows how"
+	case n > 0:
+		why = wording.Plural(n, "further tool is left out", "further tools are left out") + ": /mcp " + s.Name + " says why"
+	}
+	if s.Connected {
+		return cell{Text: "works", Mood: good}, why
+	}
+	return text("not in use"), why
 }
 
 // connectionsTable lists which users have connected which services, without the names of the accounts,

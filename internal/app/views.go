@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -46,6 +47,7 @@ func (b *Bot) health(ctx context.Context, cfg config.Config) []doctor.Finding {
 			continue
 		}
 		checks = append(checks, doctor.Check{Name: name, Run: func(ctx context.Context) *doctor.Finding {
+			failure = cmp.Or(failure, b.bridge.Ping(ctx, name))
 			if failure == nil {
 				return doctor.OK("receives")
 			}

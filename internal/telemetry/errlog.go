@@ -22,8 +22,9 @@ type Error struct {
 	// Text is the message, Cause the attribute err, and Remedy what an administrator has to do about the error.
 	// Secrets are masked.
 	Text, Cause, Remedy string
-	// Incident is the id shown in the chat, Job the key of the job. Unknown ones are empty.
-	Incident, Job string
+	// Incident is the id shown in the chat, Job the key of the job, Platform the platform that does not work. Unknown
+	// ones are empty.
+	Incident, Job, Platform string
 }
 
 // Why returns what to do about an error, if known, and its cause.
@@ -63,7 +64,7 @@ func (r *Ring) Last() []Error {
 }
 
 func (r *Ring) add(one Error) {
-	for _, text := range []*string{&one.Text, &one.Cause, &one.Remedy, &one.Incident, &one.Job} {
+	for _, text := range []*string{&one.Text, &one.Cause, &one.Remedy, &one.Incident, &one.Job, &one.Platform} {
 		*text = wording.Clip(r.mask(*text), maxErrorText)
 	}
 	r.mu.Lock()
@@ -145,5 +146,7 @@ func (h errorHandler) setField(to *Error, a slog.Attr) {
 		to.Incident = value
 	case "job":
 		to.Job = value
+	case "platform":
+		to.Platform = value
 	}
 }

@@ -307,6 +307,17 @@ func TestTheStoreHasNoTokens(t *testing.T) {
 	}
 }
 
+// A visitor who is signed in reads which part does not work, because no page is shown without the store.
+func TestAnOutageOfTheStoreIsNamed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "", local)
+	b := h.signedIn("telegram:1")
+	if err := h.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.sees(http.StatusServiceUnavailable, "The database cannot be read or written", "/admin/", nil)
+}
+
 // Pressed at once in many browsers, also at several processes, a link makes one session.
 func TestOneOfManyComesIn(t *testing.T) {
 	t.Parallel()

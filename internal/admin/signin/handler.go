@@ -225,5 +225,5 @@ func (svc *Service) signOut(w http.ResponseWriter, r *http.Request) {
 
 func (svc *Service) writeError(w http.ResponseWriter, err error) {
 	svc.cfg.Logger.Error("the sign-in of administrators failed", "err", err)
-	svc.writePage(w, http.StatusServiceUnavailable, pageData{Title: "Not now", Text: "Something went wrong here. Please try again."})
+	svc.writePage(w, http.StatusServiceUnavailable, pageData{Title: "Not now", Text: "The database cannot be read or written, so these pages cannot be shown: oneclaw doctor checks it. Please try again."})
 }
