@@ -111,7 +111,7 @@ func (r turnHost) handleFailurePress(ctx context.Context, press interact.Press) 
 		}
 		m := press.Message(chats.KindText, press.Token, r.now())
 		if press.ForChat { // the turn has the rights of who asked, and not those of whoever presses for them
-			m.User = strings.TrimPrefix(press.Card.QuotedUser, m.Chat.Platform+":")
+			m.User, m.UserName = strings.TrimPrefix(press.Card.QuotedUser, m.Chat.Platform+":"), ""
 		}
 		m.Text, m.TargetID = cmp.Or(of.Again, tryAgainText), of.Message
 		if of.Deep {

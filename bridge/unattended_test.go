@@ -254,7 +254,7 @@ func TestACardAboutTheAddressOfAServersToolNamesTheTool(t *testing.T) {
 // A card shows no argument that the tool does not have, as if it counted. The server of a tool may know it: the card says so.
 func TestACardShowsNoArgumentThatTheToolDoesNotHave(t *testing.T) {
 	t.Parallel()
-	for external, want := range map[bool]string{true: "Not among the parameters of this tool, so it may pay no heed to them: `dry_run`", false: "https://page.example/a"} {
+	for external, want := range map[bool]string{true: "Not among the parameters of this tool, so it may ignore them: `dry_run`", false: "https://page.example/a"} {
 		w := &execTools{external: external}
 		r := w.guarded(t, func(c *bridge.Config) {
 			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Ask} }

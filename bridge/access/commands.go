@@ -157,6 +157,9 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 		if err := d.register.revoke(ctx, one, author.By, d.cfg.Now()); err != nil {
 			return one, "", err
 		}
+		if !inSettings {
+			d.cfg.Jobs.CancelUser(user)
+		}
 		if err := interact.ForgetLasting(ctx, d.cfg.Store, user); err != nil {
 			return one, "", err
 		}
@@ -170,7 +173,6 @@ func (d *Registry) remove(ctx context.Context, author audit.Author, role toolgro
 	if inSettings {
 		return one, "My settings allow them: change ONECLAW_ALLOW or ONECLAW_ADMINS.", nil
 	}
-	d.cfg.Jobs.CancelUser(user)
 	return one, "", nil
 }
 

@@ -211,7 +211,7 @@ func formatCall(tool toolgroups.Tool, raw json.RawMessage) (string, bool) {
 		names = append(names, wording.InlineCode(way))
 	}
 	if len(names) > 0 {
-		shown += "\n\nNot among the parameters of this tool, so it may pay no heed to them: " + strings.Join(names, ", ")
+		shown += "\n\nNot among the parameters of this tool, so it may ignore them: " + strings.Join(names, ", ")
 	}
 	return shown, utf8.RuneCountInString(shown) <= 2*maxArguments
 }

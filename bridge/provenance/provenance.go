@@ -287,8 +287,11 @@ func (in *Input) fetched(w words) []Address {
 // several, or if its tool is external.
 func (in *Input) addressesOf(call agent.Call) []Address {
 	tool, ok := in.Tool(call.EffectiveTool())
+	if !ok || !tool.Fetches || tool.External {
+		return nil
+	}
 	all := AddressesOf(tool, call.EffectiveArguments())
-	if !ok || !tool.Fetches || tool.External || len(all) > 1 {
+	if len(all) > 1 {
 		return nil
 	}
 	return all

@@ -611,14 +611,14 @@ func TestTools(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	page := r.get(admin.Root + "tools")
+	r.says(page, []string{"says what no administrator has allowed yet: /mcp notes shows how"}, nil)
 	for state, servers := range map[string]mcp.Status{"changed": r.cfg.Tools.Servers()[0], "does not work": {Name: "notes", Problem: "dial tcp: refused"}} {
 		r.cfg.Tools.Servers = func() []mcp.Status { return []mcp.Status{servers} }
 		overview := r.get(admin.Root)
 		r.says(overview, []string{"Something needs you"}, []string{"dial tcp"})
 		r.leadsTo(overview, "MCP server notes "+state+": see why", "MCP servers")
 	}
-	page := r.get(admin.Root + "tools")
-	r.says(page, []string{"says what no administrator has allowed yet: /mcp notes shows how"}, nil)
 	if got := fmt.Sprint(r.rows(page, "Connected accounts")); got != "[[Cem (telegram:7) google] [telegram:8 notes]]" {
 		t.Errorf("connected are %s", got)
 	}

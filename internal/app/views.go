@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -47,7 +46,10 @@ func (b *Bot) health(ctx context.Context, cfg config.Config) []doctor.Finding {
 			continue
 		}
 		checks = append(checks, doctor.Check{Name: name, Run: func(ctx context.Context) *doctor.Finding {
-			failure = cmp.Or(failure, b.bridge.Ping(ctx, name))
+			failure := failure
+			if failure == nil {
+				failure = b.bridge.Ping(ctx, name)
+			}
 			if failure == nil {
 				return doctor.OK("receives")
 			}

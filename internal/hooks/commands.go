@@ -106,7 +106,11 @@ func (h *Hooks) mayOpen(task string) string {
 		hosts = append(hosts, wording.InlineCode(wording.RevealHost(host)))
 	}
 	if len(h.cfg.ApprovalHosts) > 0 {
-		hosts = append(hosts, "the hosts of my operator's `approval_hosts`")
+		listed := "the hosts of my operator's `approval_hosts`"
+		if len(hosts) > 0 {
+			listed = "and " + listed
+		}
+		hosts = append(hosts, listed)
 	}
 	if len(hosts) == 0 {
 		return ""

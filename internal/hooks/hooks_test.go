@@ -334,7 +334,7 @@ func TestTheCommandTellsOfTheHostsOfTheOperator(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, func(c *hooks.Config) { c.ApprovalHosts = []string{"*.intranet.example"} })
 	for _, c := range []struct{ args, says string }{
-		{"new deploy Read https://ci.example/x.", "It may open `ci.example`, the hosts of my operator's `approval_hosts`.\n"},
+		{"new deploy Read https://ci.example/x.", "It may open `ci.example`, and the hosts of my operator's `approval_hosts`.\n"},
 		{"new build Tell me.", "“Tell me.” It may open the hosts of my operator's `approval_hosts`.\n"},
 		{"", "It may open the hosts of my operator's `approval_hosts`. Made by"},
 	} {

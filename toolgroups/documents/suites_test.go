@@ -66,7 +66,7 @@ func TestCellsThatLibreOfficeWrites(t *testing.T) {
 					m.Data, m.Name = data, m.Name+" as "+format
 					for _, sheet := range m.Sheets {
 						for at, c := range sheet.Cells {
-							c.Changes = c.Formula != "" || m.Name == "exceljs formulas.xlsx" || c.Serial != nil && isLibreOfficesOwn(c.Format, format)
+							c.Changes = c.Formula != "" || name == "exceljs formulas.xlsx" || c.Serial != nil && isLibreOfficesOwn(c.Format, format)
 							sheet.Cells[at] = c
 						}
 					}

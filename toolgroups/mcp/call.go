@@ -109,7 +109,9 @@ func (s *server) callFailure(l *serverConn, tool string, posted *postStatus, err
 		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' limits the rate of calls and has not run '%s'. Try again later, or go on without it.",
 			s.name, clean(tool, maxName))
 	case refusal != nil:
-		s.dropConn(l, refusal)
+		if !s.isShared(l) { // or else the other calls go on
+			s.dropConn(l, refusal)
+		}
 		return toolgroups.Errorf(CodeUnavailable, "MCP server '%s' has not run '%s': %v. Go on without it, or tell the user.", s.name, clean(tool, maxName), refusal)
 	case isRejected(err) && s.isShared(l): // the other calls go on
 		s.log.Warn("a request to an MCP server failed", "err", s.redactor.line(withoutURL(err).Error()))

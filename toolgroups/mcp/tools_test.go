@@ -164,7 +164,6 @@ func TestOddSchemas(t *testing.T) {
 	}
 }
 
-// What the server takes is not refused here, however its schema is shown to models.
 // A card says of a parameter that the server does not have it, which is to be true of a large schema, too.
 func TestWhatIsTrimmedOffASchemaIsNoSurplus(t *testing.T) {
 	fields := func(end string) string {
@@ -197,6 +196,7 @@ func TestWhatIsTrimmedOffASchemaIsNoSurplus(t *testing.T) {
 	}
 }
 
+// What the server takes is not refused here, however its schema is shown to models.
 func TestCallsAreCheckedAgainstTheServersOwnSchema(t *testing.T) {
 	c := discovered(t, mcp.Config{}, raw(t, `[{"name":"pay","inputSchema":{"oneOf":[`+
 		`{"properties":{"kind":{"const":"card"},"pair":{"type":"array","items":[{"type":"number"},{"type":"string"}]}},"required":["kind","pair"]},`+

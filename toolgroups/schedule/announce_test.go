@@ -562,7 +562,7 @@ func TestTheOnlyRunOfAChangedTaskGoesOnWhileItWaits(t *testing.T) {
 				earlier := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","prompt":"Is there anything new?"}`)
 				o.start()
 				o.refuses(schedule.ErrPaused)
-				pass(4 * time.Hour) // it was due at 8
+				pass(4*time.Hour + 10*time.Second) // it was due at 8
 				c.change(o, id, earlier)
 				pass(5 * time.Minute)
 				o.refuses(nil)
@@ -627,7 +627,7 @@ func TestALineSaysThatARunIsDropped(t *testing.T) {
 		}
 		change("It has no run.", false)
 		o.refuses(schedule.ErrPaused)
-		pass(4 * time.Hour)
+		pass(4*time.Hour + 10*time.Second) // not a moment at which it is tried
 		change("It has one that waits.", true)
 		change("It has none any more.", false)
 		o.refuses(nil)

@@ -99,7 +99,7 @@ func (tb table) answer(question, message string) string { //nolint:cyclop // One
 		if meanPattern.MatchString(question) {
 			total, word = total/float64(len(rows)), "average"
 		}
-		return fmt.Sprintf("The %s of *%s*%s is **%s** (%d rows).", word, tb[0][value], which, shortNumber(total), len(rows))
+		return fmt.Sprintf("The %s of *%s*%s is **%s** (%d %s).", word, tb[0][value], which, shortNumber(total), len(rows), plural(strconv.Itoa(len(rows)), "row"))
 	case group >= 0 && (most || least || chart):
 		names, sums := tb.group(rows, group, value)
 		if chart {

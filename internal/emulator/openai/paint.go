@@ -10,6 +10,7 @@ import (
 	"image/png"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // maxDecodedPixels bounds a picture that is changed.
@@ -28,8 +29,8 @@ func paint(prompt string, width, height int, source []byte) ([]byte, error) {
 		color.RGBA{uint8(seed % 160), uint8(seed >> 8 % 160), uint8(seed >> 16 % 160), 255},      //nolint:gosec // below 256
 		color.RGBA{255, 255, 255, 255}, color.RGBA{0, 0, 0, 255},
 	}
-	for name, colour := range colours {
-		if strings.Contains(strings.ToLower(prompt), name) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if colour, ok := colours[word]; ok {
 			palette[1] = colour
 		}
 	}
