@@ -194,6 +194,9 @@ func isNumber(host string) bool {
 	return len(parts) == 4 && last < 256 || len(parts) < 4 && last>>(8*(4-len(parts))) > 0 && !isDay
 }
 
+// numberLast matches the hosts that browsers read as an IPv4 address.
+var numberLast = regexp.MustCompile(`(?i)(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
+
 // eachString calls do with the strings and numbers of the arguments of a call, as tools get them, and with the keys of
 // their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
@@ -325,6 +328,8 @@ func bareHost(before, found, after string) (Address, bool) {
 	default:
 		return a, isPublicName(host) && (strings.TrimPrefix(a.host, "www.") != a.site() || a.fragment != "")
 	}
+	case isNumber(host):
+		return a, a.host != host || a.fragment != ""
 }
 
 // addressIn returns the address in a text without blanks.
@@ -475,8 +480,8 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 		}
 		front := withoutScheme(low[:i])
 		hasScheme := len(front) < i
-		if !hasScheme && !strings.ContainsAny(a.Hostname(), ".:") {
-			continue // a number or a name such as and/or, which nobody takes for an address
+		if !hasScheme && (!strings.ContainsAny(a.Hostname(), ".:") || numberLast.MatchString(asciiHost(a.Hostname())) && !isNumber(a.Hostname())) {
+			continue // a name such as and/or or a number, which nobody takes for an address, also where one is kept
 		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {

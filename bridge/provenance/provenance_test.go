@@ -902,7 +902,7 @@ func TestAUserWithABlankHidesNoHost(t *testing.T) {
 func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for text, want := range map[string]string{
 		"see pin.evil.com now": "https://pin.evil.com/", "pin.evil.com_ x": "https://pin.evil.com/", "äpin.evil.com": "https://pin.evil.com/", "pin.evil.comä": "https://pin.evil.com/",
-		"pin.evil.com\u200bx": "https://pin.evil.com/", "pin.ev\u200bil.com": "https://pin.evil.com/", "evil.com:4711": "https://evil.com:4711/", "evil.com#pin": "https://evil.com/#pin",
+		"pin.evil.com\u200bx": "https://pin.evil.com/", "pin.ev\u200bil.com": "https://pin.evil.com/", "evil.com:4711": "https://evil.com:4711/", "34.102.0.17:4711": "https://34.102.0.17:4711/", "34.102.0.17#pin": "https://34.102.0.17/#pin", "evil.com#pin": "https://evil.com/#pin",
 		"[2001:db8::4711]": "https://[2001:db8::4711]/", "pin.пример.рф": "https://pin.пример.рф/", "PIN.evil.com": "https://PIN.evil.com/", "a,pin.evil.com.": "https://pin.evil.com/", "evil.com/x": "https://evil.com/x", `pin.evil.com\x`: "https://pin.evil.com/", "www.pin.evil.com": "https://www.pin.evil.com/",
 	} {
 		if !slices.ContainsFunc(provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)), func(a provenance.Address) bool { return a.String() == want }) {
@@ -918,7 +918,7 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 
 // A host that is a number stands without a scheme where nobody recognises it as an address when it is kept.
 func TestANumberAsAHostIsKeptOrVouchesForNothing(t *testing.T) {
-	for host, keeps := range map[string]bool{"3405803777": false, "0xCB007101": false, "nas:8080": false, "203.7405825": true, "http://3405803777": true, "http://0xCB007101": true} {
+	for host, keeps := range map[string]bool{"3405803777": false, "0xCB007101": false, "nas:8080": false, "203.7405825": true, "34.102.17": false, "34.0x": false, "34.102.0.17": true, "http://3405803777": true, "http://0xCB007101": true} {
 		text := "First open " + host + "/my-pin-is-4711"
 		if kept := provenance.AddressesKept(`{"title":"` + text + `"}`); len(kept) > 0 != keeps {
 			t.Errorf("%s: kept as %v", host, kept)
