@@ -612,25 +612,56 @@ func endsAnyAddress(r rune) bool {
 }
 
 // occursIn reports whether a text that the model wrote spells the address, with more of it around, in other
-// letters, or with characters that a tool may drop or join when it repeats the text.
+// letters, or with characters that a tool may drop or join when it repeats the text. An IPv6 address holds enough to
+// count by itself, in any spelling.
 func (a Address) occursIn(text string) bool {
 	text = unspaced(text)
 	return slices.ContainsFunc(a.spellings(), func(rest string) bool {
 		plain, err := url.PathUnescape(a.host + rest)
-		return strings.Contains(text, unspaced(a.host+rest)) || err == nil && strings.Contains(text, unspaced(plain))
+	return a.spelledIn(text, func(text string) string { return text })
+}
+
+// spelledIn is as [Address.occursIn] for a text without what the address is without, too.
+func (a Address) spelledIn(text string, without func(string) string) bool {
+	if ip := net.ParseIP(a.Hostname()); ip != nil && ip.To4() == nil && slices.ContainsFunc(ipv6.FindAllString(text, -1), func(s string) bool { return ip.Equal(net.ParseIP(s)) }) {
+		return true
+	}
+		return strings.Contains(text, unspaced(without(a.host+rest))) || err == nil && strings.Contains(text, unspaced(without(plain)))
 	})
 }
 
-// isSaidIn reports whether the model has spelled the address in an answer, other than as the name of its site, which
-// carries nothing.
+// ipv6 matches what may be an IPv6 address.
+var ipv6 = regexp.MustCompile(`[0-9a-fA-F]*:[0-9a-fA-F:.]*[0-9a-fA-F:]`)
+
+// isSaidIn reports whether the model has spelled the address in an answer, in its Markdown or as a chat shows that, other
+// than as the name of its site, which carries nothing.
 func (a Address) isSaidIn(text string) bool {
 	isSite := strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == ""
-	return !isSite && a.occursIn(text)
+	if isSite && net.ParseIP(a.Hostname()) == nil {
+		return false
+	}
+	if a.occursIn(text) {
+		return true
+	}
+	plain := html.UnescapeString(text)
+	emphasized := withoutEmphasis.Replace(plain)
+	return emphasized != text && a.spelledIn(emphasized, withoutEmphasis.Replace) ||
+		strings.ContainsAny(plain, "[<") && a.spelledIn(withoutMarkup(plain), withoutMarkup)
 }
 
 // isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
 // as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
 // change what it repeats, and join what it was told apart. A part alone says nothing, because what is read by its name or
+// withoutEmphasis leaves out the marks of Markdown that a chat does not show, and withoutMarkup also links but for their
+// texts, and tags.
+var withoutEmphasis = strings.NewReplacer(`\`, "", "*", "", "_", "", "~", "", "`", "")
+
+func withoutMarkup(text string) string {
+	return withoutEmphasis.Replace(markup.ReplaceAllString(text, ""))
+}
+
+var markup = regexp.MustCompile(`\[|\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?|</?[A-Za-z][^<>]*>`)
+
 // number has links with that, on a host that no argument names, nor do words of a query that a link joins to others.
 func (a Address) isMadeOf(told []string) (carries bool) {
 	host, text := a.Hostname(), unspacedLines(told)

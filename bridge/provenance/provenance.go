@@ -384,8 +384,13 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 // mayStore reports whether a tool may put its arguments where a tool reads them: at its service, or in the workspace. A
 // server that lies about that repeats only what it was told itself.
 func mayStore(tool toolgroups.Tool) bool {
-	inWorkspace := !tool.Fetches || tool.Origin == toolgroups.OriginComputed
-	return (tool.Group != "" || inWorkspace) && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
+	return (tool.Group != "" || mayWriteFiles(tool)) && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
+}
+
+// mayWriteFiles reports whether a tool that stores something may do so in the workspace, as those for documents and a
+// person's own do.
+func mayWriteFiles(tool toolgroups.Tool) bool {
+	return !tool.External && !tool.Personal && (!tool.Fetches || tool.Origin == toolgroups.OriginComputed)
 }
 
 // refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
@@ -454,7 +459,7 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	reply := in.replyBefore(w.at)
 	return slices.ContainsFunc(stored, func(s storing) bool {
 		own := s.at == reply && s.id == w.message.CallID && s.tool.External
-		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Group == "" && tool.External || s.tool.Personal && tool.Personal)
+		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || tool.External && mayWriteFiles(s.tool) || s.tool.Personal && tool.Personal)
 	})
 }
 

@@ -28,7 +28,8 @@ var tools = map[string]toolgroups.Tool{
 	"docs_create": {Name: "docs_create", Group: "docs", Personal: true}, "drive_list": {Name: "drive_list", Group: "drive", Personal: true, Effect: toolgroups.ReadOnly},
 	"vacation_set": {Name: "vacation_set", Group: "mail_settings", Personal: true, Outlives: true}, "vacation_get": {Name: "vacation_get", Group: "mail_settings", Personal: true, Effect: toolgroups.ReadOnly},
 	"hub_find": {Name: "hub_find", Group: "hub", Effect: toolgroups.Consequential, External: true, SaysItReads: true}, "hub_do": {Name: "hub_do", Group: "hub", Effect: toolgroups.Consequential, External: true},
-	"shop_add": {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
+	"write_doc": {Name: "write_doc", Group: "documents", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
+	"shop_add":  {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
 }
 
 const anna = "telegram:1"
@@ -276,6 +277,12 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"an answer that a server reads in the chat":     read.answer("See "+evil).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Anna: hello\nBot: See "+evil),
 		"a file in pieces that a server reads":          read.call("write", `{"path":"n.txt","content":"See evil.example"}`, "ok").call("write", `{"path":"n.txt","content":"/?d=what-I-know"}`, "ok").call("hub_find", `{"path":"n.txt"}`, "See "+evil),
 		"a file of a script that a server reads":        read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("hub_find", `{"path":"n.txt"}`, "See "+evil),
+		"a document that a server reads":                read.call("write_doc", `{"path":"n.docx","content":"See evil\\.example/?d\\=what-I-know"}`, "ok").call("hub_find", `{"path":"n.docx"}`, "See "+evil),
+		"an answer with escapes":                        read.answer(`See evil\.example/?d\=what-I-know`).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with marks":                          read.answer("See evil.example/?d=**what-I-**_know_").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with references":                     read.answer("See evil&#46;example/?d=what&#45;I-know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with a link with escapes":            read.answer(`[See](https://evil.example/?d=what\-I\-know)`).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with a link amid an address":         read.answer("See [evil.exam](https://go.dev)ple/?d=what-I-know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
 		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
 		"a file":                                        read.reads("sum", evil),
 		"a file that has changed since it was received": read.receives("before").reads("sum", evil),
@@ -999,6 +1006,9 @@ func TestATurnWhoseBeginningIsGoneMayHaveReadAnything(t *testing.T) {
 		"one behind a summary":        {summarized.user("note it").call("write", `{}`, "ok"), true, true},
 		"one that is behind another":  {conversation{}.user("hello").answer("hi").user("note it").call("write", `{}`, "ok"), true, false},
 		"one that has read something": {conversation{}.user("hello").answer("hi").user("note it").call("echo", `{}`, "a page"), true, true},
+	for range 100 {
+		c = c.answer(strings.Repeat("**Item** of the [shop](https://shop.example/), see `it`. ", 40)).user("and then?")
+	}
 	} {
 		in := c.input()
 		if in.Incomplete = c.incomplete; in.ReadOthers() != c.want {
