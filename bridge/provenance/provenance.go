@@ -471,12 +471,16 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	}
 	call, _ := in.callOf(w.at)
 	tool, _ := in.Tool(call.EffectiveTool())
-	var told []string
-	eachString(call.EffectiveArguments(), func(text string) {
-		if _, ok := complete(text); !ok || !tool.Fetches || tool.External {
+	var told, asWritten []string
+	collect := func(text string) {
+		if _, ok := complete(text); (!ok || !tool.Fetches || tool.External) && !slices.Contains(asWritten, text) {
 			told = append(told, text)
 		}
-	})
+	}
+	arguments := call.EffectiveArguments()
+	eachString(arguments, collect)
+	asWritten = told
+	eachString(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
 	return a.isMadeOf(told) || a.isFilledFrom(told)
 }
 

