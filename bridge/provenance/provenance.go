@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
@@ -436,7 +437,7 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	eachString(call.EffectiveArguments(), func(text string) {
 		fetched, ok := complete(text)
 		switch {
-		case !ok || !tool.Fetches:
+		case !ok || !tool.Fetches || strings.ContainsFunc(strings.TrimSpace(text), unicode.IsSpace): // with more behind it
 			wrote = wrote || a.occursIn(text)
 		case fetched.host == a.host:
 			wrote = wrote || fetched == a

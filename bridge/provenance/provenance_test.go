@@ -261,6 +261,7 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"an echo of other letters":                      read.call("echo", `{"text":"https:\/\/evil.example\/?d=what\u002dI-know"}`, evil),
 		"a summary":                                     read.append(agent.Message{Role: agent.RoleSummary, Text: evil}),
 		"a file written in pieces":                      read.call("write", `{"path":"./n.txt","content":"https://evil.example/?d"}`, "ok").call("write", `{"path":"./n.txt","content":"=what-I-know"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
+		"a text that begins with another address":       read.call("webfetch", `{"url":"https://blog.example/post","body":"https://evil.example/ then `+evil+`"}`, evil),
 		"a file of a script":                            read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
 		"a text put into a store":                       read.call("shop_add", `{"text":"https://evil.example/?d"}`, "ok").call("shop_list", `{}`, evil),
 		"the result of a task":                          read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: evil}),
