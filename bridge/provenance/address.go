@@ -194,6 +194,9 @@ func isNumber(host string) bool {
 	return len(parts) == 4 && last < 256 || len(parts) < 4 && last>>(8*(4-len(parts))) > 0 && !isDay
 }
 
+// numberLast matches the hosts that browsers read as an IPv4 address.
+var numberLast = regexp.MustCompile(`(?i)(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
+
 // eachString calls do with the strings and numbers of the arguments of a call, as tools get them, and with the keys of
 // their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
@@ -210,6 +213,9 @@ func eachString(arguments string, do func(text string)) {
 		switch v := v.(type) {
 		case json.Number:
 			do(v.String())
+			if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+				do(strconv.FormatFloat(f, 'f', -1, 64)) // as a tool may spell it
+			}
 		case string:
 			do(v)
 			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
@@ -322,6 +328,8 @@ func bareHost(before, found, after string) (Address, bool) {
 		return a, false
 	case strings.Contains(host, ":"):
 		return a, true
+	case isNumber(host):
+		return a, a.host != host || a.fragment != ""
 	default:
 		return a, isPublicName(host) && (strings.TrimPrefix(a.host, "www.") != a.site() || a.fragment != "")
 	}
@@ -475,8 +483,8 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 		}
 		front := withoutScheme(low[:i])
 		hasScheme := len(front) < i
-		if !hasScheme && !strings.ContainsAny(a.Hostname(), ".:") {
-			continue // a number or a name such as and/or, which nobody takes for an address
+		if !hasScheme && (!strings.ContainsAny(a.Hostname(), ".:") || numberLast.MatchString(asciiHost(a.Hostname())) && !isNumber(a.Hostname())) {
+			continue // a name such as and/or or a number, which nobody takes for an address, also where one is kept
 		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {
@@ -607,21 +615,52 @@ func endsAnyAddress(r rune) bool {
 }
 
 // occursIn reports whether a text that the model wrote spells the address, with more of it around, in other
-// letters, or with characters that a tool may drop or join when it repeats the text.
+// letters, or with characters that a tool may drop or join when it repeats the text. An IPv6 address holds enough to
+// count by itself, in any spelling.
 func (a Address) occursIn(text string) bool {
+	return a.spelledIn(text, func(text string) string { return text })
+}
+
+// spelledIn is as [Address.occursIn] for a text without what the address is without, too.
+func (a Address) spelledIn(text string, without func(string) string) bool {
+	if ip := net.ParseIP(a.Hostname()); ip != nil && ip.To4() == nil && slices.ContainsFunc(ipv6.FindAllString(text, -1), func(s string) bool { return ip.Equal(net.ParseIP(s)) }) {
+		return true
+	}
 	text = unspaced(text)
 	return slices.ContainsFunc(a.spellings(), func(rest string) bool {
 		plain, err := url.PathUnescape(a.host + rest)
-		return strings.Contains(text, unspaced(a.host+rest)) || err == nil && strings.Contains(text, unspaced(plain))
+		return strings.Contains(text, unspaced(without(a.host+rest))) || err == nil && strings.Contains(text, unspaced(without(plain)))
 	})
 }
 
-// isSaidIn reports whether the model has spelled the address in an answer, other than as the name of its site, which
-// carries nothing.
+// ipv6 matches what may be an IPv6 address.
+var ipv6 = regexp.MustCompile(`[0-9a-fA-F]*:[0-9a-fA-F:.]*[0-9a-fA-F:]`)
+
+// isSaidIn reports whether the model has spelled the address in an answer, in its Markdown or as a chat shows that, other
+// than as the name of its site, which carries nothing.
 func (a Address) isSaidIn(text string) bool {
 	isSite := strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == ""
-	return !isSite && a.occursIn(text)
+	if isSite && net.ParseIP(a.Hostname()) == nil {
+		return false
+	}
+	if a.occursIn(text) {
+		return true
+	}
+	plain := html.UnescapeString(text)
+	emphasized := withoutEmphasis.Replace(plain)
+	return emphasized != text && a.spelledIn(emphasized, withoutEmphasis.Replace) ||
+		strings.ContainsAny(plain, "[<") && a.spelledIn(withoutMarkup(plain), withoutMarkup)
 }
+
+// withoutEmphasis leaves out the marks of Markdown that a chat does not show, and withoutMarkup also links but for their
+// texts, and tags.
+var withoutEmphasis = strings.NewReplacer(`\`, "", "*", "", "_", "", "~", "", "`", "")
+
+func withoutMarkup(text string) string {
+	return withoutEmphasis.Replace(markup.ReplaceAllString(text, ""))
+}
+
+var markup = regexp.MustCompile(`\[|\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?|</?[A-Za-z][^<>]*>`)
 
 // isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
 // as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
@@ -642,23 +681,36 @@ func (a Address) isMadeOf(told []string) (carries bool) {
 }
 
 // isFilledFrom reports whether one of the texts is nothing but where the address leads, and something of the address,
-// which is more than a plain word, stands in another. Then the words around that are the server's own, as those of a
-// link to a search at the site that it was told.
+// which is more than a plain word, stands in another, or beside that. Then the words around that are the server's own, as
+// those of a link to a search at the site that it was told.
 func (a Address) isFilledFrom(told []string) bool {
-	var hosts, others []string
-	named := false
+	var leading, hosts, others []string
+	leads := 0
 	for _, text := range told {
-		leads, isHost, more := a.isNamedBy(text)
-		named = named || leads
-		if isHost {
-			hosts = append(hosts, text)
-		}
-		if !leads || more {
+		fields := a.fieldsNaming(text)
+		if fields == nil {
 			others = append(others, text)
 		}
+		for _, f := range fields {
+			if f.leads {
+				leads++
+			}
+			if f.isHost {
+				hosts = append(hosts, f.text)
+			}
+			switch {
+			case !f.leads || f.more:
+				others = append(others, f.text)
+			case f.isHost:
+				leading = append(leading, f.text)
+			}
+		}
 	}
-	if !named {
+	if leads == 0 {
 		return false
+	}
+	if leads > 1 { // one of them may be the data
+		others = append(others, leading...)
 	}
 	carries := func(texts []string, parts []string) bool {
 		text := unspacedLines(texts)
@@ -673,25 +725,49 @@ func (a Address) isFilledFrom(told []string) bool {
 		})
 }
 
-// isNamedBy reports whether a text is nothing but hosts and addresses, one of them of the site of the address, and
-// whether it has a host alone, or one that has more around it.
-func (a Address) isNamedBy(text string) (leads, isHost, more bool) {
-	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|", r) }) {
-		field = strings.TrimLeft(strings.Map(dropInvisible, field), "*.@")
-		o, isAddress := complete(field)
-		if !isAddress {
-			o, _ = Parse("https://" + field)
+// naming is a host or an address in a text of nothing else.
+type naming struct {
+	text string
+	// leads says that it is of the site of an address, isHost that it is a host alone, and more that it has more around it.
+	leads, isHost, more bool
+}
+
+// fieldsNaming returns the fields of a text that is nothing but hosts and addresses, also as a search is told them, one of
+// them of the site of the address; nil of another one.
+func (a Address) fieldsNaming(text string) (fields []naming) {
+	leads, domain := false, asciiHost(a.domain())
+	for _, text := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|", r) }) {
+		text = strings.TrimLeft(strings.Map(dropInvisible, text), "*.@")
+		if plain := letters(text); plain == "" || slices.Contains([]string{"and", "or", "not"}, plain) {
+			continue
 		}
-		o.host = asciiHost(o.Hostname())
-		switch {
-		case !strings.ContainsAny(o.host, ".:"):
-			return false, false, false
-		case !isAddress:
-			isHost, more = true, more || o.user+strings.Trim(o.path, "/")+o.query+o.fragment != ""
+		all := []string{text}
+		_, isAddress := complete(text)
+		for _, pattern := range bareHosts {
+			if !isAddress { // site:example.com, "example.com", git@example.com:repo
+				all = append(all, pattern.FindAllString(text, -1)...)
+			}
 		}
-		leads = leads || o.domain() == asciiHost(a.domain())
+		f, isNaming := naming{text: text, isHost: !isAddress, more: !isAddress}, false
+		for _, one := range all {
+			o, ok := complete(one)
+			if !ok {
+				o, _ = Parse("https://" + one)
+			}
+			o.host = asciiHost(o.Hostname())
+			isNaming = isNaming || strings.ContainsAny(o.host, ".:")
+			f.leads = f.leads || o.domain() == domain
+			f.more = f.more && o.host != asciiHost(text)
+		}
+		if !isNaming {
+			return nil
+		}
+		fields, leads = append(fields, f), leads || f.leads
 	}
-	return leads, isHost, more
+	if !leads {
+		return nil
+	}
+	return fields
 }
 
 // domain returns the site of an address without a port.

