@@ -160,7 +160,7 @@ func TestTheSandboxConfinesCommands(t *testing.T) {
 // Commands see the programs below /usr, but no data of the bot there.
 func TestCommandsSeeNoDataAmongThePrograms(t *testing.T) {
 	needSandbox(t)
-	data, err := os.MkdirTemp("/usr/local", "oneclaw-test-")
+	data, err := os.MkdirTemp("/usr/lib", "oneclaw-test-")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -174,10 +174,14 @@ func TestCommandsSeeNoDataAmongThePrograms(t *testing.T) {
 	if err := os.Symlink(data, link); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{data, link} {
+	dirs, short := []string{data, link}, strings.TrimPrefix(data, "/usr")
+	if _, err := os.Stat(short); err == nil { // /lib is a link to /usr/lib
+		dirs = append(dirs, short)
+	}
+	for _, dir := range dirs {
 		d := newDesk(t, core.Config{Exec: core.ExecConfig{DataDir: dir}})
 		d.dir = filepath.Join(dir, "workspaces/a")
-		got, fault := d.admin(t, args{"command": "cat mine; echo new > new && cat new; cat " + data + "/secret.key " + data + "/workspaces/b/mine; echo x > " + data + "/x; ls /usr/bin/env"})
+		got, fault := d.admin(t, args{"command": "cat mine; echo new > new && cat new; cat " + data + "/secret.key " + short + "/secret.key " + data + "/workspaces/b/mine; echo x > " + data + "/x; ls /usr/bin/env"})
 		if fault != nil || strings.Contains(got, "the-secret") || !strings.Contains(got, "my filenew\n") || !strings.Contains(got, "Read-only") || !strings.Contains(got, "/usr/bin/env") {
 			t.Errorf("%s: %s, %+v", dir, got, fault)
 		}
