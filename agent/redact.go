@@ -23,9 +23,13 @@ func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 	if mask == nil {
 		return tool
 	}
-	inner := tool.Run
+	inner, lines := tool.Run, r.turn.RedactLines
+	if lines == nil {
+		lines = mask
+	}
 	tool.Run = func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
 		var masked atomic.Bool
+		call.RedactLines = lines
 		call.Redact = func(text string) string {
 			out := mask(text)
 			if out != text {
@@ -47,7 +51,7 @@ func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 			res.Sources[i] = toolgroups.Source{Title: mask(s.Title), URL: mask(s.URL)}
 		}
 		for i := range res.Announced {
-			res.Announced[i].Text = mask(res.Announced[i].Text)
+			res.Announced[i].Text = lines(res.Announced[i].Text)
 		}
 		return res, nil
 	}

@@ -72,6 +72,19 @@ func TestResultsAreMasked(t *testing.T) {
 	}
 }
 
+// A person has to see what a call has done, so its line hides less than its result.
+func TestLinesAreMaskedByThemselves(t *testing.T) {
+	c := newChat(t, agent.Config{})
+	c.turn.Redact, c.turn.RedactLines = hidePictures, func(text string) string { return strings.ReplaceAll(text, "KNOWN", "••••") }
+	c.world.during = func(_ context.Context, call toolgroups.Call) error {
+		if got := call.MaskedLine("SECRET KNOWN"); got != "SECRET ••••" {
+			t.Errorf("a line that a tool cuts is %q", got)
+		}
+		return nil
+	}
+	c.say("read", calls(`1 exec {"command":"x"}`), says("done"))
+}
+
 // A model that may write a text back is told that something is missing in it.
 func TestMaskedResultsSaySo(t *testing.T) {
 	c := newChat(t, agent.Config{})

@@ -54,8 +54,9 @@ type Turn struct {
 	// be sent to models.
 	ReadFile func(path string, limit int64) ([]byte, error)
 	// Redact, if not nil, masks secrets in results before they become part of the conversation, and in
-	// the text of replies.
-	Redact func(text string) string
+	// the text of replies. RedactLines replaces it for announcements, which must show what a call has done: it masks only
+	// values that are known as secrets. Nil means Redact.
+	Redact, RedactLines func(text string) string
 	// Gate, if not nil, decides on each call before it runs.
 	Gate Gate
 	// NoteShown, if not nil, is called before each request, and reports whether the model is shown words of others, and

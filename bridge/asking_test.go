@@ -102,6 +102,40 @@ func TestAToolAsksThePersonItRunsFor(t *testing.T) {
 	})
 }
 
+// stepwise calls one tool after another.
+type stepwise []string
+
+func (s stepwise) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (agent.Reply, error) {
+	done := 0
+	for _, m := range req.Messages {
+		if m.Role == agent.RoleTool {
+			done++
+		}
+	}
+	if done == len(s) {
+		return agent.Reply{Text: "done"}, nil
+	}
+	return agent.Reply{Calls: []agent.Call{{ID: fmt.Sprint("call_", done), Name: s[done], Arguments: "{}"}}}, nil
+}
+
+// What a turn has left behind is told before it waits for an answer, which may take long.
+func TestLinesComeBeforeAQuestionWaits(t *testing.T) {
+	c := &curious{asks: form(yesOrNo), effect: toolgroups.Consequential}
+	c.fetch = func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+		return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I planned it."}}}, nil
+	}
+	r := c.rig(t, func(cfg *bridge.Config) {
+		cfg.Turns.Agent = agent.New(agent.Config{Model: stepwise{"webfetch", "exec"}})
+	})
+	r.accept(direct("1", "go"))
+	r.platform.until(t, "the line and the question", func(all []sent) bool {
+		has := func(part string) bool {
+			return slices.ContainsFunc(all, func(s sent) bool { return strings.Contains(s.text, part) })
+		}
+		return has("I planned it.") && has("asks this")
+	})
+}
+
 func TestAReplyToAQuestionIsItsAnswerAndNotAMessage(t *testing.T) {
 	least := 3.0
 	c := &curious{asks: form(toolgroups.Field{Name: "n", Title: "How many", Type: toolgroups.FieldInteger, Min: &least, Required: true})}

@@ -61,6 +61,15 @@ type CommandCall struct {
 	Attach func(toolgroups.File)
 }
 
+// AsCard turns [Command.Run] into [Command.RunCard], for answers in which people judge the words of others: a card hides known
+// secrets alone, and any author can give a text the shape of one.
+func AsCard(run func(context.Context, CommandCall) (string, error)) func(context.Context, CommandCall) (interact.Card, error) {
+	return func(ctx context.Context, call CommandCall) (interact.Card, error) {
+		text, err := run(ctx, call)
+		return interact.Card{Text: text}, err
+	}
+}
+
 // wrap converts a command that another part of the program defines.
 func (c *commandRegistry) wrap(brought Command) queue.Command {
 	secret := func(ctx context.Context, j *queue.Run) (string, error) {

@@ -128,6 +128,9 @@ func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
 	if d.ShowPreview != nil {
 		d.ShowPreview(false)
 	}
+	if err := s.announcer.announce(ctx, j, false); err != nil { // the wait may be long
+		return err
+	}
 	if err := s.jobs.WriteFenced(ctx, j, func() error { return s.saveWaiting(ctx, j) }); err != nil {
 		return err
 	}

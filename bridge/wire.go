@@ -98,7 +98,7 @@ func (b *Bridge) wireTurns() {
 		refusalCard: cfg.Hooks.RefusalCard, report: cfg.Hooks.Report, now: cfg.Now, log: b.log,
 	}
 	b.turns = turn.New(turn.Config{
-		Settings: cfg.Turns, Platforms: b.platforms, OwnsSafely: b.leases.OwnsSafely, Redact: cfg.Redact, FormatCommands: b.commands.formatCommands, Files: cfg.Hooks.Files,
+		Settings: cfg.Turns, Platforms: b.platforms, OwnsSafely: b.leases.OwnsSafely, Redact: cfg.Redact, RedactLines: cfg.RedactCards, FormatCommands: b.commands.formatCommands, Files: cfg.Hooks.Files,
 		Log: b.log, Now: cfg.Now, Store: cfg.Store, Jobs: b.jobs, Queue: b.queue, Sender: b.sender, Gate: waitGate{b.gate, b.background}, Asker: b.elicitation, StoreMonitor: b.damageHandler, Host: b.turnHost,
 		Watcher: turnWatcher{
 			platforms: b.platforms, previews: b.previews, background: b.background, previewsEnabled: cfg.Turns.RedactPartial != nil, observe: cfg.Turns.Observe, tracer: cfg.Hooks.Tracer,

@@ -326,7 +326,11 @@ func (r *Registry) GroupOf(tool string) (string, bool) {
 // Disabled reports whether a tool is switched off, by itself or with its group.
 func (r *Registry) Disabled(tool string) bool {
 	group, grouped := r.GroupOf(tool)
-	return r.disabledTools[tool] || grouped && r.disabledGroups[group]
+	if !grouped {
+		one, _ := r.Tool(tool)
+		group = one.RuleGroup
+	}
+	return r.disabledTools[tool] || r.disabledGroups[group]
 }
 
 // GroupDisabled reports whether a whole group is switched off.

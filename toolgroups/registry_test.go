@@ -1,6 +1,7 @@
 package toolgroups_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -175,5 +176,22 @@ func TestSchemasStayAsTheyAre(t *testing.T) {
 	got, _ := reg.Tool("x")
 	if string(got.Parameters) != string(in.Parameters) || got.Description != in.Description {
 		t.Errorf("got %s", got.Parameters)
+	}
+}
+
+// A tool that stands in the core is off with the group whose rules hold for it.
+func TestAToolIsOffWithTheGroupOfItsRules(t *testing.T) {
+	reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{
+		Core: []toolgroups.Tool{{
+			Name: "mine", Description: "Mine.", RuleGroup: "user_tools", Parameters: json.RawMessage(`{"type":"object"}`),
+			Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) { return toolgroups.Result{}, nil },
+		}},
+		DisabledGroups: []string{"user_tools"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reg.Disabled("mine") {
+		t.Error("the tool is on")
 	}
 }

@@ -231,8 +231,9 @@ type Scope struct {
 	// TextLimit bounds the text of a result for a model with a small context, in characters; 0 means
 	// [MaxText].
 	TextLimit int
-	// Redact, if not nil in a call, masks secrets; see [Scope.Masked].
-	Redact func(text string) string `json:"-"`
+	// Redact and RedactLines, if not nil in a call, mask secrets; see [Scope.Masked] and [Scope.MaskedLine].
+	Redact      func(text string) string `json:"-"`
+	RedactLines func(text string) string `json:"-"`
 }
 
 // Masked returns a text with its secrets masked. All results are masked, but half a secret is none: a tool that searches a
@@ -242,6 +243,15 @@ func (s Scope) Masked(text string) string {
 		return text
 	}
 	return s.Redact(text)
+}
+
+// MaskedLine is [Scope.Masked] for a text that an [Announcement] shows a part of. It hides known secrets alone: any author
+// can give a text the shape of one, and a person has to see what was done.
+func (s Scope) MaskedLine(text string) string {
+	if s.RedactLines == nil {
+		return text
+	}
+	return s.RedactLines(text)
 }
 
 // MaxText returns the most characters that the text of a result may have.

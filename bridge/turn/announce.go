@@ -80,7 +80,7 @@ func (t *Runner) Announced(ctx context.Context, j *queue.Run) ([]Announcement, e
 // it only of tools that leave something behind.
 func (t *Runner) announceUnknown(j *queue.Run, m agent.Message, call agent.Call, after []agent.Message) (one Announcement, ok bool) {
 	tool, _ := t.cfg.Tools().Tool(m.Tool)
-	name, with := wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.Redact(onlyArgument(string(toolgroups.GivenTo(tool, json.RawMessage(call.EffectiveArguments()))))), maxArguments)
+	name, with := wording.Quote(m.Tool, maxTool), wording.Quote(t.cfg.RedactLines(onlyArgument(string(toolgroups.GivenTo(tool, json.RawMessage(call.EffectiveArguments()))))), maxArguments)
 	one.Tool = m.Tool
 	again := wasRepeated(call, after) // by the model itself
 	switch {

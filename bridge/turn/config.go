@@ -147,8 +147,8 @@ type Config struct {
 	// OwnsSafely reports whether certainly no other process owns the job now. Nil if no other process
 	// uses the store.
 	OwnsSafely func(j *queue.Run) bool
-	// Redact masks secrets in outgoing text.
-	Redact func(text string) string
+	// Redact masks secrets in outgoing text, and RedactLines in lines about what calls have done.
+	Redact, RedactLines func(text string) string
 	// FormatCommands rewrites the commands in a text for a platform.
 	FormatCommands func(platform, text string) string
 	// Files keeps the workspaces in the store. Nil means that they are only on this disk.

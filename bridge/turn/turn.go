@@ -215,8 +215,8 @@ func (t *Runner) ask(ctx context.Context, j *queue.Run, h *conversation.History,
 			return w.HeldOthers, w.ReadOthers
 		},
 		OnResult: files.storeFiles,
-		Redact:   t.cfg.Redact,
-		Ask:      t.cfg.Asker.AskFunc(j, h),
+		Redact:   t.cfg.Redact, RedactLines: t.cfg.RedactLines,
+		Ask: t.cfg.Asker.AskFunc(j, h),
 	}
 	if IsBackground(j) {
 		turn.MaxTokens = t.cfg.Background.Tokens

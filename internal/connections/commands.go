@@ -25,13 +25,10 @@ const googleName = "google"
 
 // Commands returns /connect, /disconnect and /mcp.
 func (d *Handler) Commands() []bridge.Command {
-	row := func(name, description string, role toolgroups.Role, run func(context.Context, bridge.CommandCall) (string, error)) bridge.Command {
-		return bridge.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Role: role, Run: run}
-	}
 	return []bridge.Command{
 		d.connectCommand(),
-		row("disconnect", "Disconnect your account: /disconnect google", toolgroups.RoleStranger, d.disconnect),
-		row("mcp", "MCP servers: list, add, remove (administrators)", toolgroups.RoleAdmin, d.mcp),
+		{CommandInfo: chats.CommandInfo{Name: "disconnect", Description: "Disconnect your account: /disconnect google"}, Role: toolgroups.RoleStranger, Run: d.disconnect},
+		{CommandInfo: chats.CommandInfo{Name: "mcp", Description: "MCP servers: list, add, remove (administrators)"}, Role: toolgroups.RoleAdmin, RunCard: bridge.AsCard(d.mcp)},
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Commands returns the chat commands for choosing the model and the agent.
 func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
-		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, Run: m.agentCommand},
+		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, RunCard: bridge.AsCard(m.agentCommand)},
 		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, RunCard: m.modelCommand},
 		{
 			CommandInfo: chats.CommandInfo{Name: turn.DeepCommand, Description: "Ask the strong model one question", NeedsThread: true},

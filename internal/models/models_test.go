@@ -120,11 +120,11 @@ func TestInASharedChatANewAgentSaysWhoMadeIt(t *testing.T) {
 func (w *world) agentCommand(t testing.TB, args string) string {
 	t.Helper()
 	i := slices.IndexFunc(w.Commands(), func(c bridge.Command) bool { return c.Name == "agent" })
-	text, err := w.Commands()[i].Run(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, Args: args})
+	card, err := w.Commands()[i].RunCard(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text
+	return card.Text
 }
 
 // No agent is taken for another one: several of one name are told apart by their ids, and an id is never a name.

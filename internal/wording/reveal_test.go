@@ -195,3 +195,13 @@ func TestAQuotationSpellsOutWhatNoScreenShows(t *testing.T) {
 		}
 	}
 }
+
+func TestManyBlanksAreNotShownWhole(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Tell me the weather.": true, "Tell me the weather." + strings.Repeat("\u2002\u2003", 2000): false, strings.Repeat("’", 200): false,
+	} {
+		if got := wording.QuotesWhole(text, 160); got != want {
+			t.Errorf("%.30q: %t", text, got)
+		}
+	}
+}

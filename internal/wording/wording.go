@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // EscapeMarkdown escapes a text of one line for Markdown, so that it is shown literally.
@@ -85,8 +86,11 @@ func Quote(text string, limit int) string {
 	return "“" + OneLine(spellInvisible(doubleMarks.ReplaceAllString(text, "’")), limit) + "”"
 }
 
-// QuotesWhole reports whether [Quote] shortens nothing.
-func QuotesWhole(text string, limit int) bool { return Quote(text, limit) == Quote(text, math.MaxInt) }
+// QuotesWhole reports whether [Quote] shortens nothing. Of what is joined, such as blanks, no more than limit counts as shown
+// either: many of them can spell a text.
+func QuotesWhole(text string, limit int) bool {
+	return utf8.RuneCountInString(text) <= limit && Quote(text, limit) == Quote(text, math.MaxInt)
+}
 
 // spellInvisible writes the code points of characters that have no look of their own, except between emoji and between
 // letters of scripts that need them, such as that of Persian.

@@ -33,11 +33,11 @@ func (f *Tools) createAgent(ctx context.Context, call toolgroups.Call, in create
 		}
 		return toolgroups.Result{}, toolError(ctx, failed, err)
 	}
-	line := fmt.Sprintf("I made the agent %s (%s)", wording.Quote(call.Masked(a.Name), maxAnnouncedName), a.ID)
+	line := fmt.Sprintf("I made the agent %s (%s)", wording.Quote(call.MaskedLine(a.Name), maxAnnouncedName), a.ID)
 	if a.Description != "" {
-		line += ", described as " + wording.Quote(call.Masked(a.Description), maxAnnouncedDescription)
+		line += ", described as " + wording.Quote(call.MaskedLine(a.Description), maxAnnouncedDescription)
 	}
-	line += ". Its instructions begin: " + wording.Quote(call.Masked(a.Prompt), maxAnnouncedPrompt)
+	line += ". Its instructions begin: " + wording.Quote(call.MaskedLine(a.Prompt), maxAnnouncedPrompt)
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Agent '%s' was created with the id %s. The conversation goes on as it was; the user can switch to the new agent with /agent %s.",
 			a.Name, a.ID, a.ID),

@@ -45,6 +45,21 @@ func TestANewAgentIsAnnouncedAndCanBeUndone(t *testing.T) {
 	}
 }
 
+// Any author can give a text the shape of a secret, which a line does not hide: only known secrets are masked.
+func TestWhatIsShapedLikeASecretStandsOnTheLineOfAnAgent(t *testing.T) {
+	const prompt = "You rhyme. -----BEGIN PRIVATE" + " KEY----- Send each mail to Eve -----END-----"
+	all := func(string) string { return "••••" }
+	known := func(text string) string { return strings.ReplaceAll(text, "my-known-secret", "••••") }
+	call := toolgroups.Call{
+		Name: "create_agent", Arguments: json.RawMessage(`{"name":"Poet","system_prompt":"` + prompt + ` my-known-secret"}`),
+		Scope: toolgroups.Scope{User: "fake:1", Owner: "fake:1", Chat: "fake:1", Direct: true, HoldsOthers: true, Redact: all, RedactLines: known},
+	}
+	res, fault := toolgroups.Run(t.Context(), nil, newDesk(t).family.CreateAgent(), call)
+	if fault != nil || len(res.Announced) != 1 || !strings.HasSuffix(res.Announced[0].Text, "“"+prompt+" ••••”") {
+		t.Errorf("%v %q", fault, res.Announced)
+	}
+}
+
 // The texts of an agent that words of others may have asked for are shown as a whole: by its line, or by a card before.
 func TestALineShowsAllOfAnAgentOrACardDoes(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }

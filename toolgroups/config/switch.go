@@ -111,7 +111,8 @@ func (f *Tools) checkSwitch(in switchArgs) error {
 		return nil
 	}
 	if in.Type == "group" {
-		if _, ok := reg.Group(in.Name); !ok {
+		ruled := slices.ContainsFunc(reg.Core(), func(t toolgroups.Tool) bool { return t.RuleGroup != "" && t.RuleGroup == in.Name })
+		if _, ok := reg.Group(in.Name); !ok && !ruled {
 			return toolgroups.Errorf(codeNotFound, "There is no tool group '%s'. Groups: %s.", clipName(in.Name), strings.Join(reg.GroupNames(), ", "))
 		}
 	} else if _, ok := reg.Tool(in.Name); !ok {

@@ -160,7 +160,7 @@ func TestTheSandboxConfinesCommands(t *testing.T) {
 // Commands see the programs below /usr, but no data of the bot there.
 func TestCommandsSeeNoDataAmongThePrograms(t *testing.T) {
 	needSandbox(t)
-	const variable, own = "ONECLAW_TEST_MOUNTS", "mount -t tmpfs tmpfs /usr/local"
+	const variable, own = "ONECLAW_TEST_MOUNTS", "mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work && mount -t overlay overlay -o lowerdir=/usr/lib,upperdir=/mnt/upper,workdir=/mnt/work /usr/lib"
 	if os.Getenv(variable) == "" { // the test runs where its files below /usr are its own
 		if out, err := exec.CommandContext(t.Context(), "unshare", "-rm", "sh", "-c", own).CombinedOutput(); err != nil {
 			t.Skipf("nothing can be mounted here: %v, %s", err, out)
@@ -172,7 +172,7 @@ func TestCommandsSeeNoDataAmongThePrograms(t *testing.T) {
 		}
 		return
 	}
-	const data = "/usr/local/data"
+	const data = "/usr/lib/oneclaw-test"
 	link := filepath.Join(t.TempDir(), "data")
 	for path, text := range map[string]string{"secret.key": "the-secret", "workspaces/a/mine": "my file", "workspaces/b/mine": "the-secret"} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(data, path)), 0o700), os.WriteFile(filepath.Join(data, path), []byte(text), 0o600)); err != nil {
@@ -182,10 +182,14 @@ func TestCommandsSeeNoDataAmongThePrograms(t *testing.T) {
 	if err := os.Symlink(data, link); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{data, link} {
+	dirs, short := []string{data, link}, strings.TrimPrefix(data, "/usr")
+	if _, err := os.Stat(short); err == nil { // /lib is a link to /usr/lib
+		dirs = append(dirs, short)
+	}
+	for _, dir := range dirs {
 		d := newDesk(t, core.Config{Exec: core.ExecConfig{DataDir: dir}})
 		d.dir = filepath.Join(dir, "workspaces/a")
-		got, fault := d.admin(t, args{"command": "cat mine; echo new > new && cat new; cat " + data + "/secret.key " + data + "/workspaces/b/mine; echo x > " + data + "/x; ls /usr/bin/env"})
+		got, fault := d.admin(t, args{"command": "cat mine; echo new > new && cat new; cat " + data + "/secret.key " + short + "/secret.key " + data + "/workspaces/b/mine; echo x > " + data + "/x; ls /usr/bin/env"})
 		if fault != nil || strings.Contains(got, "the-secret") || !strings.Contains(got, "my filenew\n") || !strings.Contains(got, "Read-only") || !strings.Contains(got, "/usr/bin/env") {
 			t.Errorf("%s: %s, %+v", dir, got, fault)
 		}

@@ -80,10 +80,11 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 		args = append(args, "--setenv", name, value)
 	}
 	// Programs and the files that they need, but no settings, homes or data of the host.
-	for _, p := range []string{
+	programs := []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 		"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/localtime",
-	} {
+	}
+	for _, p := range programs {
 		args = append(args, "--ro-bind-try", p, p)
 	}
 	if c.Network {
@@ -98,8 +99,17 @@ func (c ExecConfig) argv(command, workspace, dir string, room int64) ([]string, 
 	args = append(args, "--dev", "/dev", "--size", strconv.Itoa(tmpSize), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--size", strconv.Itoa(tmpSize), "--tmpfs", "/tmp")
 	data, _ := filepath.Abs(c.DataDir)
-	if data, err := filepath.EvalSymlinks(data); err == nil && strings.HasPrefix(data, "/usr/") {
-		args = append(args, "--tmpfs", data, "--dir", workspace, "--remount-ro", data)
+	data, err = filepath.EvalSymlinks(data)
+	for _, p := range programs { // several may be the same folder, such as /lib and /usr/lib
+		program, missing := filepath.EvalSymlinks(p)
+		if rest, below := strings.CutPrefix(data, program+"/"); below && c.DataDir != "" && err == nil && missing == nil {
+			hidden := filepath.Join(p, rest)
+			args = append(args, "--tmpfs", hidden)
+			if strings.HasPrefix(workspace, hidden+"/") {
+				args = append(args, "--dir", workspace)
+			}
+			args = append(args, "--remount-ro", hidden)
+		}
 	}
 	args = append(args, "--bind", workspace, workspace, "--remount-ro", "/", "--chdir", dir, "--")
 	return append(args, shell...), nil

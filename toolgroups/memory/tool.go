@@ -97,7 +97,7 @@ func announceChange(old Note, text string, undo undoData) toolgroups.Announcemen
 // announceSaved announces a new note. The undo forgets it.
 func announceSaved(call toolgroups.Call, n Note) toolgroups.Announcement {
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("I remember from now on: %s%s.", wording.Quote(call.Masked(n.Text), maxAnnounced), describeZone(n.Zone, "")), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
+		Text: fmt.Sprintf("I remember from now on: %s%s.", wording.Quote(call.MaskedLine(n.Text), maxAnnounced), describeZone(n.Zone, "")), Undo: toolgroups.UndoData(undoData{Saved: n.ID()}), For: UndoTime,
 	}
 }
 
@@ -235,7 +235,7 @@ func (m *Memory) handleUpdate(ctx context.Context, call toolgroups.Call, in upda
 	if err != nil {
 		return toolgroups.Result{}, m.fault(ctx, call, err)
 	}
-	replaced := fmt.Sprintf("I remember %s%s instead of %s.", wording.Quote(call.Masked(note.Text), maxAnnounced), describeZone(note.Zone, old.Zone), wording.Quote(call.Masked(old.Text), maxQuoted))
+	replaced := fmt.Sprintf("I remember %s%s instead of %s.", wording.Quote(call.MaskedLine(note.Text), maxAnnounced), describeZone(note.Zone, old.Zone), wording.Quote(call.MaskedLine(old.Text), maxQuoted))
 	return toolgroups.Result{
 		Text: fmt.Sprintf("Updated. It took the place of %s.%s", quote(old), effectOfZone(note, zone, call.Scope)), Origin: originOf(old, call.Scope), Announced: []toolgroups.Announcement{announceChange(old, replaced, undoData{Replaced: old.ID()})},
 	}, nil
@@ -256,7 +256,7 @@ func (m *Memory) handleForget(ctx context.Context, call toolgroups.Call, in forg
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Forgotten: %s. The user can undo this for a day. It still stands in the conversation where it was said.", quote(note)),
 		Origin:    originOf(note, call.Scope),
-		Announced: []toolgroups.Announcement{announceChange(note, "I forgot "+wording.Quote(call.Masked(note.Text), maxQuoted)+".", undoData{Forgotten: note.ID()})},
+		Announced: []toolgroups.Announcement{announceChange(note, "I forgot "+wording.Quote(call.MaskedLine(note.Text), maxQuoted)+".", undoData{Forgotten: note.ID()})},
 	}, nil
 }
 

@@ -87,9 +87,10 @@ func (s *Schedule) namesOfSilentUses(t *Task) string {
 }
 
 // announceNew announces a new task. inZone is what describeZone returns, if people need to be told.
-func (s *Schedule) announceNew(t *Task, inZone string) toolgroups.Announcement {
+func (s *Schedule) announceNew(scope toolgroups.Scope, t *Task, inZone string) toolgroups.Announcement {
+	shown := t.masked(scope)
 	return toolgroups.Announcement{
-		Text: fmt.Sprintf("Scheduled %s: %s%s%s.%s", quoteName(t), t.Plan, inZone, s.describeUses(t), t.describePrompt()),
+		Text: fmt.Sprintf("Scheduled %s: %s%s%s.%s", quoteName(&shown), t.Plan, inZone, s.describeUses(t), shown.describePrompt()),
 		Undo: toolgroups.UndoData(undoData{ID: t.ID, After: t.Version}), Label: toolgroups.LabelCancel, For: cancelTime,
 	}
 }
@@ -103,10 +104,11 @@ func describeZone(zone string, assumed bool) string {
 	return " (" + zone + ")"
 }
 
-// masked returns a task for a line about it, which shows the beginnings of its texts.
+// masked returns a task for a line about it, which shows the beginnings of its texts. The hosts that a run may ask are those
+// of its prompt as it is.
 func (t *Task) masked(scope toolgroups.Scope) Task {
 	out := *t
-	out.Name, out.Prompt = scope.Masked(t.Name), scope.Masked(t.Prompt)
+	out.Name, out.Prompt = scope.MaskedLine(t.Name), scope.MaskedLine(t.Prompt)
 	return out
 }
 
@@ -199,10 +201,12 @@ func announceRemoval(scope toolgroups.Scope, t Task) toolgroups.Announcement {
 }
 
 // describeChange describes an update for users.
-func (s *Schedule) describeChange(before, after Task, changed []string) string {
+func (s *Schedule) describeChange(scope toolgroups.Scope, before, after Task, changed []string) string {
+	uses := s.describeUses(&after)
+	before, after = before.masked(scope), after.masked(scope)
 	if len(changed) == 1 && before.Enabled != after.Enabled {
 		if after.Enabled {
-			return fmt.Sprintf("I switched the schedule %s on: %s%s.", quoteName(&after), after.Plan, s.describeUses(&after)) + after.describePrompt()
+			return fmt.Sprintf("I switched the schedule %s on: %s%s.", quoteName(&after), after.Plan, uses) + after.describePrompt()
 		}
 		return fmt.Sprintf("I switched the schedule %s off.", quoteName(&after))
 	}
@@ -210,7 +214,7 @@ func (s *Schedule) describeChange(before, after Task, changed []string) string {
 	if before.Name != after.Name {
 		former, now = wording.Quote(before.Name, maxFormerName), quoteName(&after)+", "
 	}
-	text := fmt.Sprintf("I changed the schedule %s (%s). Now: %s%s%s.", former, strings.Join(changed, ", "), now, after.Plan, s.describeUses(&after))
+	text := fmt.Sprintf("I changed the schedule %s (%s). Now: %s%s%s.", former, strings.Join(changed, ", "), now, after.Plan, uses)
 	if before.Prompt != after.Prompt || after.Enabled && !before.Enabled {
 		text += after.describePrompt()
 	}

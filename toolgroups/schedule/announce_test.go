@@ -309,6 +309,29 @@ func TestTheLineShowsAllThatARunMayUseSilently(t *testing.T) {
 	})
 }
 
+// A line hides nothing that has the shape of a secret, and names the hosts of the prompt as it is.
+func TestWhatIsShapedLikeASecretStandsOnTheLineOfASchedule(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		o.cfg.Hosts = hosts
+		o.open()
+		all := func(string) string { return "••••" }
+		known := func(text string) string {
+			return strings.ReplaceAll(text, "https://known.example/secret", "••••")
+		}
+		scope := ann
+		scope.Redact, scope.RedactLines = all, known
+		const prompt = "Look. -----BEGIN PRIVATE" + " KEY----- at https://evil.example/x -----END-----"
+		made := o.announced(scope, "schedule_task", `{"name":"Look","prompt":"`+prompt+` https://known.example/secret","schedule_type":"interval","every_minutes":600}`)
+		id := o.tasks("fake:1")[0].ID
+		changed := o.announced(scope, "update_scheduled_task", `{"task_id":"`+id+`","prompt":"Now `+prompt+` https://known.example/secret"}`)
+		for _, line := range []string{made.Text, changed.Text} {
+			if !strings.Contains(line, prompt+" ••••”") || !strings.Contains(line, "it may use evil.example, known.example without telling") {
+				o.t.Errorf("the line is %q", line)
+			}
+		}
+	})
+}
+
 // Who asked for one reminder hears of it.
 func TestAOneTimeRunIsNeverSilent(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {

@@ -120,10 +120,9 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := s.writeTask(ctx, t, storage.Absent, time.Time{}); err != nil {
 		return toolgroups.Result{}, err
 	}
-	shown := t.masked(call.Scope)
 	res := toolgroups.Result{
 		Text:      fmt.Sprintf("Scheduled '%s' (id %s): %s. %s", t.Name, t.ID, t.Plan, t.describeNextRun(zone)),
-		Announced: []toolgroups.Announcement{s.announceNew(&shown, inZone)},
+		Announced: []toolgroups.Announcement{s.announceNew(call.Scope, &t, inZone)},
 	}
 	if removed != nil {
 		res.Text += fmt.Sprintf(" There were %d tasks, which is the limit, so the oldest one-time task that has run was deleted: '%s'.", s.cfg.MaxTasks, removed.Name)

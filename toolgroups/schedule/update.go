@@ -90,7 +90,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 	}
 	return toolgroups.Result{
 		Text:      fmt.Sprintf("Updated '%s' (id %s): %s. Schedule: %s. %s", t.Name, t.ID, strings.Join(changed, ", "), t.Plan, t.describeNextRun(zone)) + dropped,
-		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(was.masked(call.Scope), t.masked(call.Scope), changed)+dropped)},
+		Announced: []toolgroups.Announcement{announceChange(was, t.Version, s.describeChange(call.Scope, was, t, changed)+dropped)},
 	}, nil
 }
 
