@@ -162,7 +162,7 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	case m.Kind == chats.KindDelete:
 		return in.editHandler.handleDelete(ctx, j)
 	}
-	if outbox.DeliveryOf(j).RepliesTo == "" {
+	if outbox.DeliveryOf(j).RepliesTo == "" && !m.Alone {
 		answers, err := in.elicitation.AnsweredCard(ctx, m)
 		if err != nil {
 			return err
@@ -177,6 +177,11 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		j.Message.Text = cmp.Or(command, m.Text)
 	}
 	in.workers.setKind(j)
+	if m.Alone && m.Kind == chats.KindText && j.Kind == "" && in.people.Role(m.SenderID()) != toolgroups.RoleStranger {
+		// A turn would show the others its answer and keep the message for them, so none begins.
+		dropContent(j, seenByOne)
+		in.workers.setKind(j)
+	}
 	room := in.limiter.reserve(j)
 	switch {
 	case m.Kind == chats.KindPress:
@@ -349,7 +354,15 @@ func (in *intake) enqueue(ctx context.Context, j *queue.Run) error {
 // delivery would not help. The sender gets a notice.
 func (in *intake) storeWithoutContent(ctx context.Context, j *queue.Run, err error) (bool, error) {
 	in.log.Error("message is too large", "job", j.Key(), "err", err)
-	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
-	outbox.DeliveryOf(j).Notice = "This message is too long for me. Please send it in smaller pieces, or as a file."
+	dropContent(j, "This message is too long for me. Please send it in smaller pieces, or as a file.")
 	return in.inserter.add(ctx, j)
 }
+
+// dropContent empties the message of a job, which is answered with a notice.
+func dropContent(j *queue.Run, notice string) {
+	j.Message.Text, j.Message.Files, j.Message.Skipped, j.Message.Quoted = "", nil, nil, nil
+	outbox.DeliveryOf(j).Notice = notice
+}
+
+// seenByOne answers what one person wrote in a group so that the others do not see it.
+const seenByOne = "Only you and I see this message, but what I answer here is for everybody. Please write it for all, or to me in a direct chat."

@@ -367,7 +367,7 @@ func (c *commandRegistry) unknownCommandText(name string) string {
 
 func (c *commandRegistry) run(ctx context.Context, j *queue.Run) (string, error) {
 	one, args := c.forJob(j)
-	if one.Ephemeral {
+	if one.Ephemeral || j.Message.Alone {
 		outbox.MakeEphemeral(j)
 	}
 	text, err := one.Run(ctx, j, args)

@@ -113,7 +113,7 @@ func (d *decoder) lookUpAlbums(ctx context.Context, list []*decodedUpdate) error
 	var items []*decodedUpdate
 	for _, u := range list {
 		m := u.message
-		if m == nil || m.Chat.Type == "private" {
+		if m == nil || m.Chat.Type == "private" || m.ID == 0 {
 			continue
 		}
 		var err error
@@ -267,7 +267,8 @@ func chatOf(id int64) chats.Chat {
 func (d *decoder) convert(u *decodedUpdate) *chats.Message {
 	m := u.message
 	id, name, ok := m.sender()
-	forBot := ok && d.isForBot(u)
+	alone := m.ID == 0 // an ephemeral message, which the bot alone receives
+	forBot := ok && (alone || d.isForBot(u))
 	if !ok || !forBot && !d.isAmbientWanted(m) {
 		return nil
 	}
@@ -282,9 +283,12 @@ func (d *decoder) convert(u *decodedUpdate) *chats.Message {
 		Text:     u.words.text,
 		Time:     time.Unix(m.Date, 0).UTC(),
 	}
-	if m.ID == 0 {
+	if alone {
+		if isPresent(u.EditedMessage) {
+			return nil // of which one, its id does not say
+		}
 		// Ephemeral messages all have the id 0. Their update ids distinguish them.
-		msg.ID = "u" + strconv.FormatInt(u.ID, 10)
+		msg.ID, msg.Alone = "u"+strconv.FormatInt(u.ID, 10), !msg.Direct
 	}
 	// Elsewhere a thread id is only the message that began a chain of replies.
 	if m.IsTopic && m.ThreadID != 0 {
@@ -294,7 +298,7 @@ func (d *decoder) convert(u *decodedUpdate) *chats.Message {
 		msg.Kind = chats.KindEdit
 		msg.Time = time.Unix(cmp.Or(m.EditDate, m.Date), 0).UTC()
 	}
-	if msg.Kind == chats.KindText {
+	if msg.Kind == chats.KindText && !alone {
 		msg.Group, msg.Cut = m.MediaGroupID, m.cut()
 	}
 	if !d.fillContents(u, msg) {

@@ -201,6 +201,9 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	case one.Message == nil && one.Standing != standingAsked:
 		one.User, one.Since, one.Card = user, d.cfg.Now(), ""
 	}
+	if one.Standing.role() > as.role() { // an interrupted attempt of the owner's
+		as = one.Standing
+	}
 	if err := d.admit(ctx, one, as, author); err != nil {
 		return "", err
 	}

@@ -86,6 +86,8 @@ type Message struct {
 	UserName string `json:"user_name,omitempty"`
 	// Direct is true in a chat with this user alone.
 	Direct bool `json:"direct,omitempty"`
+	// Alone is set in a shared chat if nobody but the sender and the bot sees the message.
+	Alone bool `json:"alone,omitempty"`
 	// Opener is the user who began the thread, if the platform knows. That user may clear it.
 	Opener string `json:"opener,omitempty"`
 	// Text is the text of the message. For a press it is the [Button.Data] that the platform sent back,

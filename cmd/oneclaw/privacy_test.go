@@ -398,6 +398,13 @@ func TestATaskOfAGroupAsksBeforeItReadsAPersonsAccount(t *testing.T) {
 		}
 	}
 	runs(2)
+	// It was the account of that time that Ann allowed: with the next one she is asked again.
+	wantIn(t, w.ask(bot, ann, "/disconnect google", nil), "isconnected")
+	w.grantGoogle(t, bot, server, ann)
+	say(ann, "look into the other account")
+	w.until(bot, "another card", func(s telegram.State) bool {
+		return slices.ContainsFunc(s.Answers(group), func(m telegram.Message) bool { return m.ID > card.ID && strings.Contains(m.Text, "May I run") })
+	})
 }
 
 // The card of a call in a group is read by all who are there: it names what stands in a person's account only after that

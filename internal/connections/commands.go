@@ -11,6 +11,7 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -40,7 +41,13 @@ func cutWord(text string) (first, rest string) {
 
 func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, args := cutWord(call.Args)
-	confirmed := func(ctx context.Context) error { return call.Author.Record(ctx, "connect", strings.ToLower(name)) }
+	confirmed := func(ctx context.Context) error {
+		// The person allowed what the account of that time could do.
+		if err := interact.ForgetLasting(ctx, d.cfg.Store, call.User); err != nil {
+			return err
+		}
+		return call.Author.Record(ctx, "connect", strings.ToLower(name))
+	}
 	switch {
 	case strings.EqualFold(name, googleName):
 		return d.cfg.Google.Connect(ctx, google.ConnectRequest{

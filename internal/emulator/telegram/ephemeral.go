@@ -1,12 +1,14 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"oneclaw/internal/emulator/telegram/markup"
 	"oneclaw/internal/emulator/wire"
 )
 
@@ -108,6 +110,27 @@ func (st State) Ephemeral(chat int64) []Message {
 		out = append(out, m.observedMessage(c))
 	}
 	return out
+}
+
+// ReplyEphemeral replies to an ephemeral message, as its receiver. The bot alone sees the reply: TDLib's sendEphemeralMessage
+// "sends an ephemeral message that will be received only by one bot". The update's form is that of an ephemeral command.
+func (p *people) ReplyEphemeral(chatID, ephemeral, userID int64, text string, a *Attachment) (Sent, error) {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	c, u, err := p.world.findWriter(chatID, userID)
+	if err != nil {
+		return Sent{}, err
+	}
+	to := c.findEphemeral(ephemeral, userID)
+	if to == nil {
+		return Sent{}, errors.New("telegram emulator: the user does not see this ephemeral message")
+	}
+	m := &message{from: *u, receiver: &p.world.bot, thread: to.thread, replyTo: to, body: markup.NewText(text)}
+	if a != nil {
+		m.file = p.world.files.add(cmp.Or(a.Kind, KindDocument), a.Name, a.MIME, slices.Clone(a.Data), a.Size)
+	}
+	p.world.addEphemeral(c, m)
+	return p.notify(c, m, "message"), nil
 }
 
 // PressEphemeral presses a button of an ephemeral message, as its receiver.
