@@ -358,11 +358,11 @@ func sizeOf(object any) int {
 	return len(members)
 }
 
-// keyword trims the value of a keyword, or a property; ok is false if nothing is left.
+// keyword trims the value of a keyword; ok is false if nothing is left.
 func (t trim) keyword(key string, value any, depth int) (kept any, ok bool) { //nolint:cyclop // A case for each kind of keyword.
 	list, isList := value.([]any)
 	text, isText := value.(string)
-	_, isSchema := value.(map[string]any)
+	members, isSchema := value.(map[string]any)
 	switch {
 	case isText && (key == "description" || key == "title" || key == "$comment"):
 		return wording.Clip(text, t.text), t.text > 0
@@ -374,6 +374,19 @@ func (t trim) keyword(key string, value any, depth int) (kept any, ok bool) { //
 		return value, true
 	case (isList || isSchema) && (depth <= 0 || key == "not"):
 		return nil, false
+	case isSchema && slices.Contains([]string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}, key):
+		return t.named(members, depth-1), true
 	}
 	return t.schema(value, depth-1), true
+}
+
+// named trims schemas by their names, which are no keywords.
+func (t trim) named(schemas map[string]any, depth int) map[string]any {
+	out := make(map[string]any, len(schemas))
+	for name, one := range schemas {
+		if _, isSchema := one.(map[string]any); !isSchema || depth > 0 {
+			out[name] = t.schema(one, depth-1)
+		}
+	}
+	return out
 }

@@ -3,6 +3,8 @@ package mcp_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,6 +163,22 @@ func TestOddSchemas(t *testing.T) {
 				t.Errorf("log:\n%s", l.String())
 			}
 		})
+	}
+}
+
+// The names of parameters are no keywords of a schema.
+func TestParametersNamedLikeKeywordsStayInALargeSchema(t *testing.T) {
+	long := strings.Repeat("It says more. ", 4000)
+	accepts, err := mcp.Accepts(json.RawMessage(`{"type":"object","properties":{"properties":{"type":"object","description":"` + long + `"},"not":{"type":"string"},"if":{"type":"object"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal(accepts, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(schema.Properties)); !slices.Equal(got, []string{"if", "not", "properties"}) {
+		t.Errorf("parameters are %q", got)
 	}
 }
 

@@ -190,10 +190,18 @@ func roundDays(days float64, unit time.Duration) time.Duration {
 // formatISO formats a date and time of ISO 8601, which it returns unchanged if it is none.
 func formatISO(raw string) string {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateOnly} {
-		if at, err := time.Parse(layout, raw); err == nil {
-			days := at.Sub(time.Date(1899, time.December, 30, 0, 0, 0, 0, at.Location())).Hours() / 24
-			return formatTime(days, date, 0, time.Millisecond)
+		at, err := time.Parse(layout, raw)
+		if err != nil {
+			continue
 		}
+		at = at.Round(time.Millisecond)
+		switch hour, minute, second := at.Clock(); {
+		case second != 0 || at.Nanosecond() != 0:
+			return at.Format(time.DateOnly + " 15:04:05.999")
+		case hour != 0 || minute != 0:
+			return at.Format(time.DateOnly + " 15:04")
+		}
+		return at.Format(time.DateOnly)
 	}
 	return raw
 }
