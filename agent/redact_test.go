@@ -76,7 +76,7 @@ func TestResultsAreMasked(t *testing.T) {
 func TestLinesAreMaskedByThemselves(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.Redact, c.turn.RedactLines = hidePictures, func(text string) string { return strings.ReplaceAll(text, "KNOWN", "••••") }
-	c.world.during = func(_ context.Context, call toolgroups.Call) error {
+	c.during = func(_ context.Context, call toolgroups.Call) error {
 		if got := call.MaskedLine("SECRET KNOWN"); got != "SECRET ••••" {
 			t.Errorf("a line that a tool cuts is %q", got)
 		}
@@ -89,7 +89,7 @@ func TestLinesAreMaskedByThemselves(t *testing.T) {
 func TestMaskedResultsSaySo(t *testing.T) {
 	c := newChat(t, agent.Config{})
 	c.turn.Redact = hidePictures
-	c.world.during = func(_ context.Context, call toolgroups.Call) error {
+	c.during = func(_ context.Context, call toolgroups.Call) error {
 		if call.Name == "exec" && call.Masked("half a SECRET") != "half a ••••" {
 			t.Error("a tool cannot mask what it cuts")
 		}

@@ -408,20 +408,24 @@ func TestRemovalHoldsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRolesAreThoseOfTheMoment has a tool asked for after its user's role was taken
-// away.
-func TestRolesAreThoseOfTheMoment(t *testing.T) {
-	verdicts := make(chan agent.Verdict, 2)
+// aroundRemoval returns what the gate says of a call of an administrator before and after the owner removes them, in a turn
+// that runs.
+func aroundRemoval(t *testing.T, tool toolgroups.Tool, configure func(*bridge.Config)) (before, after agent.Decision) {
+	t.Helper()
+	decisions := make(chan agent.Decision, 2)
 	var u *unclaimed
 	u = newUnclaimed(t, func(c *bridge.Config) {
+		if configure != nil {
+			configure(c)
+		}
 		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
 			return func(yield func(agent.Message, error) bool) {
 				ask := func() {
-					d, err := turn.Gate(ctx, toolgroups.Call{}, toolgroups.Tool{Name: "set_config", Role: toolgroups.RoleAdmin, Effect: toolgroups.ReadOnly}, agent.Input{})
+					d, err := turn.Gate(ctx, toolgroups.Call{Scope: turn.Scope}, tool, agent.Input{})
 					if err != nil {
 						t.Error(err)
 					}
-					verdicts <- d.Verdict
+					decisions <- d
 				}
 				ask()
 				u.say(from("1", "3", "/people remove fake:2"), 3)
@@ -432,41 +436,31 @@ func TestRolesAreThoseOfTheMoment(t *testing.T) {
 	})
 	u.say(from("1", "1", "/claim "+u.code), 1)
 	u.say(from("1", "2", "/people admin fake:2"), 2)
-	u.accept(from("2", "1", "configure"))
-	if before, after := <-verdicts, <-verdicts; before != agent.Allow || after != agent.Deny {
-		t.Errorf("verdicts: %v before, %v after", before, after)
+	u.accept(from("2", "1", "go on"))
+	return <-decisions, <-decisions
+}
+
+// TestRolesAreThoseOfTheMoment has a tool asked for after its user's role was taken
+// away.
+func TestRolesAreThoseOfTheMoment(t *testing.T) {
+	before, after := aroundRemoval(t, toolgroups.Tool{Name: "set_config", Role: toolgroups.RoleAdmin, Effect: toolgroups.ReadOnly}, nil)
+	if before.Verdict != agent.Allow || after.Verdict != agent.Deny {
+		t.Errorf("verdicts: %v before, %v after", before.Verdict, after.Verdict)
 	}
 }
 
 // An administrator who is one no more, but whom the settings let in, has an ordinary user's role in the calls of the turn
 // that runs: what belongs to others is not theirs to change.
 func TestACallHasTheRoleOfTheMoment(t *testing.T) {
-	roles := make(chan toolgroups.Role, 2)
-	var u *unclaimed
-	u = newUnclaimed(t, func(c *bridge.Config) {
+	before, after := aroundRemoval(t, toolgroups.Tool{Name: "forget_memory", Effect: toolgroups.Changes}, func(c *bridge.Config) {
 		c.Access.Allow = []string{"fake:2"}
 		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy { return interact.Policy{Rule: interact.Allow} }
-		c.Turns.Agent = thinker(func(ctx context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
-			return func(yield func(agent.Message, error) bool) {
-				ask := func() {
-					d, err := turn.Gate(ctx, toolgroups.Call{Scope: turn.Scope}, toolgroups.Tool{Name: "forget_memory", Effect: toolgroups.Changes}, agent.Input{})
-					if err != nil || d.Verdict != agent.Allow {
-						t.Errorf("%+v, %v", d, err)
-					}
-					roles <- d.Role
-				}
-				ask()
-				u.say(from("1", "3", "/people remove fake:2"), 3)
-				ask()
-				yield(agent.Message{}, ctx.Err())
-			}
-		})
 	})
-	u.say(from("1", "1", "/claim "+u.code), 1)
-	u.say(from("1", "2", "/people admin fake:2"), 2)
-	u.accept(from("2", "1", "forget it"))
-	if before, after := <-roles, <-roles; before != toolgroups.RoleAdmin || after != toolgroups.RoleUser {
-		t.Errorf("roles: %v before, %v after", before, after)
+	if before.Verdict != agent.Allow || after.Verdict != agent.Allow {
+		t.Errorf("verdicts: %+v before, %+v after", before, after)
+	}
+	if before.Role != toolgroups.RoleAdmin || after.Role != toolgroups.RoleUser {
+		t.Errorf("roles: %v before, %v after", before.Role, after.Role)
 	}
 }
 

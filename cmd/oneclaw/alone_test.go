@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 
 	"oneclaw/internal/emulator/openai"
 	"oneclaw/internal/emulator/telegram"
-	"oneclaw/storage"
 )
 
 // On Telegram nobody but the bot sees a reply to what it showed one person alone.
@@ -61,16 +59,7 @@ func TestAReplyThatTheBotAloneSeesIsNotForTheGroup(t *testing.T) {
 		t.Errorf("the model was asked %d times", got-asked)
 	}
 	bot.kill(syscall.SIGTERM)
-	w.read(func(store storage.Store) {
-		for e, err := range store.List(t.Context(), storage.Range{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bytes.Contains(e.Value, []byte("heliotrope")) {
-				t.Errorf("kept: %s", e.Key)
-			}
-		}
-	})
+	w.keepsNothingOf("heliotrope")
 	err := filepath.WalkDir(w.env["ONECLAW_DATA_DIR"], func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.Contains(path, "heliotrope") {
 			t.Errorf("kept: %s", path)

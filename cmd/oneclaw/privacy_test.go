@@ -113,13 +113,19 @@ func TestNothingIsLeftThatATurnInAGroupAddsDuringForget(t *testing.T) {
 	say("what time is it in tokyo?") // after the erasure
 	answered(bot, "Tokyo")
 	bot.kill(syscall.SIGTERM)
+	w.keepsNothingOf("heliotrope")
+}
+
+// keepsNothingOf checks that no record of the store has a text. The bot has to be stopped.
+func (w *harness) keepsNothingOf(text string) {
+	w.t.Helper()
 	w.read(func(store storage.Store) {
-		for e, err := range store.List(t.Context(), storage.Range{}) {
+		for e, err := range store.List(w.t.Context(), storage.Range{}) {
 			if err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
-			if bytes.Contains(e.Value, []byte("heliotrope")) {
-				t.Errorf("left: %s", e.Key)
+			if bytes.Contains(e.Value, []byte(text)) {
+				w.t.Errorf("kept: %s", e.Key)
 			}
 		}
 	})

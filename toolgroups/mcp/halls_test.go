@@ -53,9 +53,7 @@ func halls(t *testing.T) map[string]hall {
 // program is the hall as a program, with a key or without.
 func (h hall) program(key string) mcp.Server {
 	env := map[string]redact.Secret{"HALL_KEY": redact.Secret(key)}
-	for name, value := range h.env {
-		env[name] = value
-	}
+	maps.Copy(env, h.env)
 	return mcp.Server{Command: h.command, Args: h.args, Env: env}
 }
 

@@ -17,7 +17,7 @@ const spoken = "Grüße — two\nlines, and more **words** than one piece takes.
 // Anthropic's own library reads each answer and each error of the emulator as those of the service.
 func TestAnthropicsLibraryReadsEachAnswer(t *testing.T) {
 	t.Parallel()
-	base := listen(t, anthropic.Config{Key: "right", AlwaysThink: true, Responder: openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+	_, base := listen(t, anthropic.Config{Key: "right", AlwaysThink: true, Responder: openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
 		calls := []openai.ToolCall{{ID: "one", Name: "a", Arguments: `{"text":"ä – long enough for pieces"}`}, {ID: "two", Name: "b", Arguments: "{}"}}
 		return map[string]openai.Reply{
 			"text":    {Text: spoken},
@@ -101,27 +101,8 @@ const api = new Anthropic({ baseURL, apiKey: "any", maxRetries: 0 });
 Promise.all([api.models.retrieve(model), api.models.list()]).then(([one, list]) => {
   process.stdout.write(String(one.id === model && one.max_input_tokens > 0 && list.data.length === 1 && list.data[0].id === model));
 });`
-	base := listen(t, anthropic.Config{})
+	_, base := listen(t, anthropic.Config{})
 	if got := npmtest.Run(t, script, map[string]string{"baseURL": base, "model": anthropic.DefaultModel}, "@anthropic-ai/sdk"); string(got) != "true" {
 		t.Error("the model is not as the library has it")
 	}
-}
-
-// listen starts a server, and returns its address.
-func listen(t *testing.T, cfg anthropic.Config) string {
-	t.Helper()
-	s, err := anthropic.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := s.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return base
 }

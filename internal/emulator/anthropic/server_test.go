@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start starts a server, and returns what posts a request to it.
-func start(t *testing.T, cfg anthropic.Config) (*anthropic.Server, func(body string) (int, string)) {
+// listen starts a server, and returns it and its address.
+func listen(t *testing.T, cfg anthropic.Config) (*anthropic.Server, string) {
 	t.Helper()
 	s, err := anthropic.New(cfg)
 	if err != nil {
@@ -27,13 +27,20 @@ func start(t *testing.T, cfg anthropic.Config) (*anthropic.Server, func(body str
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{}
 	t.Cleanup(func() {
-		transport.CloseIdleConnections()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return s, base
+}
+
+// start starts a server, and returns what posts a request to it.
+func start(t *testing.T, cfg anthropic.Config) (*anthropic.Server, func(body string) (int, string)) {
+	t.Helper()
+	s, base := listen(t, cfg)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
 	return s, func(body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/messages", strings.NewReader(body))
