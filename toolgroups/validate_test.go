@@ -106,8 +106,10 @@ func TestWhatAToolDoesNotDeclareIsDropped(t *testing.T) {
 		{`{"type":"object","properties":{"a":{}},"additionalProperties":true}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`, ""},
 		{nested, `{"o":{"x":1,"z":2},"l":[{"y":1,"z":2},{}],"z":3}`, `{"l":[{"y":1},{}],"o":{"x":1}}`, "l[].z o.z z"},
 		{nested, `{"o":"{\"x\":1,\"z\":2}"}`, `{"o":{"x":1}}`, "o.z"},
-		{opened, `{"headers":{"X-A":{"v":1,"w":2}},"free":{"a":{"b":1}},"named":{"x-a":1},"shut":{"a":1},"far":{"b":1}}`,
-			`{"far":{"b":1},"free":{"a":{"b":1}},"headers":{"X-A":{"v":1}},"named":{"x-a":1},"shut":{}}`, "headers.X-A.w shut.a"},
+		{
+			opened, `{"headers":{"X-A":{"v":1,"w":2}},"free":{"a":{"b":1}},"named":{"x-a":1},"shut":{"a":1},"far":{"b":1}}`,
+			`{"far":{"b":1},"free":{"a":{"b":1}},"headers":{"X-A":{"v":1}},"named":{"x-a":1},"shut":{}}`, "headers.X-A.w shut.a",
+		},
 		{`{"properties":{"a":{}},"dependencies":{"a":{"properties":{"b":{}}},"b":["a"]}}`, `{"a":1,"b":2,"c":3}`, `{"a":1,"b":2}`, "c"},
 		{several, `{"a":1,"again":{"a":1,"b":2},"b":2,"c":3,"d":4,"e":5,"f":6}`, `{"a":1,"again":{"a":1},"b":2,"c":3,"d":4,"e":5}`, "again.b f"},
 	} {

@@ -66,7 +66,7 @@ func (w *Work) Adopt(stored any) {
 }
 
 // NoteOthers records what the model is shown of others, before it is asked and before it acts: what has been shown or
-// read stays so, whatever is forgotten or changed since.
+// read stays so, whatever is forgotten or changed since. The input is told what was shown before.
 func (w *Work) NoteOthers(in *provenance.Input) {
 	in.HeldBefore = w.HeldOthers
 	_, held := in.HoldsOthers()

@@ -191,13 +191,19 @@ func TestTheCardOfASettingShowsAllThatItWouldBe(t *testing.T) {
 	r.connect(t, ada, adaMail)
 	grantSharing(t, r)
 	for _, tc := range []struct{ tool, before, arguments, want string }{
-		{"gmail_settings_update_vacation", `{"enable_auto_reply":false,"subject":"New account","body_html":"Pay to DE00 1234 from now on","start_time":"1793620800000","restrict_to_contacts":true}`, `{"enable_auto_reply":true}`,
-			"Automatic answer: on, to everybody who writes, of the contacts only\nFrom: 2026-11-02T12:00:00Z\nUntil: it is switched off\nSubject: “New account”\nText (HTML):\nPay to DE00 1234 from now on"},
+		{
+			"gmail_settings_update_vacation", `{"enable_auto_reply":false,"subject":"New account","body_html":"Pay to DE00 1234 from now on","start_time":"1793620800000","restrict_to_contacts":true}`, `{"enable_auto_reply":true}`,
+			"Automatic answer: on, to everybody who writes, of the contacts only\nFrom: 2026-11-02T12:00:00Z\nUntil: it is switched off\nSubject: “New account”\nText (HTML):\nPay to DE00 1234 from now on",
+		},
 		{"gmail_settings_update_vacation", "", `{"enable_auto_reply":false}`, "Automatic answer: off"},
-		{"gmail_settings_update_imap", `{"enabled":false,"expunge_behavior":"deleteForever"}`, `{"enabled":true,"auto_expunge":true,"max_folder_size":0}`,
-			"IMAP: on: true, expunges at once: true, what becomes of the last copy: “deleteForever”, messages in a folder: 0 (0: any number)"},
-		{"gmail_settings_set_auto_forward", `{"enabled":false,"email_address":"backup@example.com","disposition":"trash"}`, `{"enabled":true}`,
-			"Automatic forwarding: on, of all mails to “backup@example.com”, which are then treated so: “trash”"},
+		{
+			"gmail_settings_update_imap", `{"enabled":false,"expunge_behavior":"deleteForever"}`, `{"enabled":true,"auto_expunge":true,"max_folder_size":0}`,
+			"IMAP: on: true, expunges at once: true, what becomes of the last copy: “deleteForever”, messages in a folder: 0 (0: any number)",
+		},
+		{
+			"gmail_settings_set_auto_forward", `{"enabled":false,"email_address":"backup@example.com","disposition":"trash"}`, `{"enabled":true}`,
+			"Automatic forwarding: on, of all mails to “backup@example.com”, which are then treated so: “trash”",
+		},
 		{"gmail_settings_set_auto_forward", "", `{"enabled":false}`, "Automatic forwarding: off"},
 	} {
 		if tc.before != "" {

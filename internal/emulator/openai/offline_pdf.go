@@ -150,11 +150,11 @@ func describePDF(name, count, info, said string) string {
 	if pageCountAsked.MatchString(said) {
 		return fmt.Sprintf("%s has %s %s.", name, count, plural(count, "page"))
 	}
-	out := fmt.Sprintf("%s has %s %s", name, count, plural(count, "page"))
+	facts := []string{fmt.Sprintf("%s has %s %s", name, count, plural(count, "page"))}
 	for _, m := range pdfField.FindAllStringSubmatch(info, -1) {
-		out += "; " + strings.ToLower(m[1]) + ": " + strings.TrimSpace(m[2])
+		facts = append(facts, strings.ToLower(m[1])+": "+strings.TrimSpace(m[2]))
 	}
-	return out + "."
+	return strings.Join(facts, "; ") + "."
 }
 
 func plural(count, word string) string {

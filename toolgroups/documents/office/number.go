@@ -195,11 +195,8 @@ func formatISO(raw string) string {
 			continue
 		}
 		at = at.Round(time.Millisecond)
-		switch hour, minute, second := at.Clock(); {
-		case second != 0 || at.Nanosecond() != 0:
-			return at.Format(time.DateOnly + " 15:04:05.999")
-		case hour != 0 || minute != 0:
-			return at.Format(time.DateOnly + " 15:04")
+		if clock := formatClock(at); clock != "00:00" {
+			return at.Format(time.DateOnly) + " " + clock
 		}
 		return at.Format(time.DateOnly)
 	}
@@ -216,15 +213,19 @@ func formatTime(value float64, is numberFormat, since int, unit time.Duration) s
 		since = 1
 	}
 	at := time.Date(1899, time.December, 30+since+days, 0, 0, 0, 0, time.UTC).Add(rest)
-	clock := "15:04"
-	if rest%time.Minute != 0 {
-		clock = "15:04:05.999"
-	}
 	switch {
 	case days == 0 && is != date:
-		return at.Format(clock)
+		return formatClock(at)
 	case rest == 0 && is == date:
 		return at.Format(time.DateOnly)
 	}
-	return at.Format(time.DateOnly + " " + clock)
+	return at.Format(time.DateOnly) + " " + formatClock(at)
+}
+
+// formatClock formats a time of day, with the seconds if it has any.
+func formatClock(at time.Time) string {
+	if at.Second() != 0 || at.Nanosecond() != 0 {
+		return at.Format("15:04:05.999")
+	}
+	return at.Format("15:04")
 }
