@@ -680,94 +680,48 @@ func (a Address) isMadeOf(told []string) (carries bool) {
 	return carries && strings.Contains(plainDots.Replace(text), host[max(strings.LastIndexByte(host, '.'), 0):])
 }
 
-// isFilledFrom reports whether one of the texts is nothing but where the address leads, and something of the address,
-// which is more than a plain word, stands in another, or beside that. Then the words around that are the server's own, as
-// those of a link to a search at the site that it was told.
-func (a Address) isFilledFrom(told []string) bool {
-	var leading, hosts, others []string
-	leads := 0
-	for _, text := range told {
-		fields := a.fieldsNaming(text)
-		if fields == nil {
-			others = append(others, text)
-		}
-		for _, f := range fields {
-			if f.leads {
-				leads++
-			}
-			if f.isHost {
-				hosts = append(hosts, f.text)
-			}
-			switch {
-			case !f.leads || f.more:
-				others = append(others, f.text)
-			case f.isHost:
-				leading = append(leading, f.text)
-			}
-		}
-	}
-	if leads == 0 {
-		return false
-	}
-	if leads > 1 { // one of them may be the data
-		others = append(others, leading...)
-	}
-	carries := func(texts []string, parts []string) bool {
-		text := unspacedLines(texts)
-		return slices.ContainsFunc(parts, func(part string) bool { return carriesPart(text, lower(part)) })
-	}
-	rest := letters(a.path + a.query + a.fragment)
-	// A host that is no address was not judged when the tool was told it.
-	return carries(append(hosts, others...), a.labels()) || carries(others, a.parts()) ||
-		slices.ContainsFunc(others, func(other string) bool {
-			other = letters(other)
-			return !isPlainWord(other) && strings.Contains(rest, other)
-		})
+// isAtNamed reports whether one of the values that the model wrote is nothing but a name of the site of the address, and
+// not all that it wrote. Then the server may have made the rest of it from that, in ways that no comparison finds.
+func (a Address) isAtNamed(values []string) bool {
+	return slices.ContainsFunc(values, a.isNamedBy) && (len(values) > 1 || !a.isNamedAlone(values[0]))
 }
 
-// naming is a host or an address in a text of nothing else.
-type naming struct {
-	text string
-	// leads says that it is of the site of an address, isHost that it is a host alone, and more that it has more around it.
-	leads, isHost, more bool
+// isNamedAlone reports whether a text chooses nothing but the site of the address, or is an address, which was judged.
+func (a Address) isNamedAlone(text string) bool {
+	_, isAddress := complete(text)
+	return isAddress || strings.TrimPrefix(text, "www.") == a.domain()
 }
 
-// fieldsNaming returns the fields of a text that is nothing but hosts and addresses, also as a search is told them, one of
-// them of the site of the address; nil of another one.
-func (a Address) fieldsNaming(text string) (fields []naming) {
-	leads, domain := false, asciiHost(a.domain())
+// isNamedBy reports whether a text is nothing but hosts and addresses, also as a search is told them, one of them of the
+// site of the address.
+func (a Address) isNamedBy(text string) (named bool) {
+	site := asciiHost(a.domain())
 	for _, text := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|", r) }) {
 		text = strings.TrimLeft(strings.Map(dropInvisible, text), "*.@")
 		if plain := letters(text); plain == "" || slices.Contains([]string{"and", "or", "not"}, plain) {
 			continue
 		}
 		all := []string{text}
-		_, isAddress := complete(text)
-		for _, pattern := range bareHosts {
-			if !isAddress { // site:example.com, "example.com", git@example.com:repo
+		if _, isAddress := complete(text); !isAddress {
+			for _, pattern := range bareHosts { // site:example.com, "example.com", git@example.com:repo
 				all = append(all, pattern.FindAllString(text, -1)...)
 			}
 		}
-		f, isNaming := naming{text: text, isHost: !isAddress, more: !isAddress}, false
+		isHost := false
 		for _, one := range all {
 			o, ok := complete(one)
 			if !ok {
 				o, _ = Parse("https://" + one)
 			}
 			o.host = asciiHost(o.Hostname())
-			isNaming = isNaming || strings.ContainsAny(o.host, ".:")
-			f.leads = f.leads || o.domain() == domain
-			f.more = f.more && o.host != asciiHost(text)
+			isHost = isHost || strings.ContainsAny(o.host, ".:")
+			named = named || o.domain() == site
 		}
-		if !isNaming {
-			return nil
+		if !isHost {
+			return false
 		}
-		fields, leads = append(fields, f), leads || f.leads
 	}
-	if !leads {
-		return nil
-	}
-	return fields
+	return named
 }
 
 // domain returns the site of an address without a port.
@@ -798,7 +752,7 @@ func holdsPart(text, part string) bool {
 // carriesPart reports whether a text without blanks holds a part of an address that is more than a plain word.
 func carriesPart(text, part string) bool { return !isPlainWord(part) && holdsPart(text, part) }
 
-// letters returns the letters and digits of a text, as a server may put them into an address.
+// letters returns the letters and digits of a text.
 func letters(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.L, unicode.M, unicode.N) {

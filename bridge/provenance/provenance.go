@@ -5,11 +5,13 @@
 package provenance
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -485,7 +487,10 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	eachString(arguments, collect)
 	asWritten = told
 	eachString(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
-	return a.isMadeOf(told) || a.isFilledFrom(told)
+	values := slices.DeleteFunc(slices.Clone(told), func(text string) bool { // but for the server's own words
+		return bytes.Contains(tool.Parameters, []byte(strconv.Quote(text)))
+	})
+	return a.isAtNamed(values) || a.isMadeOf(told)
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
