@@ -429,14 +429,15 @@ func (a Address) site() string {
 }
 
 // standsIn reports whether a text of somebody holds the address as a whole, and nothing of what may be of others. The
-// scheme may differ or be missing, as in the words of people, and so may a slash at the end.
-func (a Address) standsIn(text string) bool {
+// scheme may differ or be missing, as in the words of people, and so may a slash at the end. A host with neither scheme
+// nor path counts only in a text of people: a service may have kept any word with a dot for the model.
+func (a Address) standsIn(text string, ofPeople bool) bool {
 	if !strings.ContainsAny(text, " \t\r\n") {
 		if whole, ok := Parse(text); ok && whole == a {
 			return a.standsInWords(text, func(string) bool { return false })
 		}
 	}
-	return a.standsAs(text, a.rests(), isOneAddress)
+	return a.standsAs(text, ofPeople, a.rests(), isOneAddress)
 }
 
 // standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
@@ -454,7 +455,7 @@ func (a Address) standsInWords(text string, leftOut func(rest string) bool) bool
 			return true
 		}
 	}
-	return a.standsAs(text, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
+	return a.standsAs(text, true, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
 }
 
 // runsOn reports whether a spelling of an address may go on into the sentence in which a person wrote the address.
@@ -466,7 +467,7 @@ func runsOn(rest string) bool {
 
 // standsAs reports whether a text holds the host with one of the rests behind it, of which isOne says with what
 // stands before and after that they are one.
-func (a Address) standsAs(text string, rests []string, isOne func(before, rest, after string) bool) bool {
+func (a Address) standsAs(text string, ofPeople bool, rests []string, isOne func(before, rest, after string) bool) bool {
 	if a.user != "" || a.rewritten || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
@@ -488,6 +489,9 @@ func (a Address) standsAs(text string, rests []string, isOne func(before, rest, 
 		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {
+				if !hasScheme && !ofPeople && !strings.HasPrefix(r, "/") {
+					return false
+				}
 				after, ok := strings.CutPrefix(rest, r)
 				return ok && endsAddress(after) && isOne(low[:i], r, after)
 			})

@@ -50,7 +50,7 @@ type words struct {
 
 // holds reports whether an address stands in the words.
 func (w words) holds(a Address) bool {
-	stands := a.standsIn
+	stands := func(text string) bool { return a.standsIn(text, w.message.Role == agent.RoleUser) }
 	if w.message.Role == agent.RoleUser && !w.others {
 		stands = a.standsInOwn
 	}
@@ -352,7 +352,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 // stands reports whether an address stands in a text that the model has read before it wrote the address
 // itself. mail is set if only mails have it.
 func (in *Input) stands(a Address) (stands, mail bool) {
-	if a.standsIn(in.Prompt) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
+	if a.standsIn(in.Prompt, true) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
 		return true, false
 	}
 	var stored []storing
@@ -459,7 +459,7 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	tool, known := in.Tool(w.message.Tool)
 	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
-		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
+		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL, false) }) {
 		return false
 	}
 	reply := in.replyBefore(w.at)
@@ -472,7 +472,7 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 // mayEcho reports whether the result of a tool may have put an address together of what its own call told it. Addresses
 // that the program's own tools fetch are left out: the links of a page go on from its own.
 func (in *Input) mayEcho(w words, a Address) bool {
-	if w.message.Role != agent.RoleTool || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) }) {
+	if w.message.Role != agent.RoleTool || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL, false) }) {
 		return false
 	}
 	call, _ := in.callOf(w.at)
@@ -502,7 +502,7 @@ func (in *Input) standsLater(a Address, from int) (people, found bool) {
 			continue
 		}
 		people = people || w.message.Role == agent.RoleUser && w.holds(a)
-		found = found || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) })
+		found = found || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL, false) })
 	}
 	return people, found
 }

@@ -420,6 +420,7 @@ func TestAWordOfAServerBetweenASiteAndDataThatItWasToldVouchesForNothing(t *test
 		"hosts that are words":             {`{"site":"evil.example","query":"my-pin.x is-four.x seven-one-one.x"}`, "https://evil.example/search?q=my-pin.x+is-four.x+seven-one-one.x", true},
 		"a site in another script":         {`{"site":"münchen.example","query":"my-pin-is-4711"}`, "https://xn--mnchen-3ya.example/search?q=my-pin-is-4711", true},
 		"sites with an operator":           {`{"scope":"site:go.dev OR site:pkg.go.dev","query":"how do I alias a type?"}`, "https://pkg.go.dev/blog/generic-alias-types", true},
+		"a number that no float64 holds":   {`{"site":"evil.example","query":47110000000000000001}`, "https://evil.example/view?id=47110000000000000000", true},
 		"letters of a site":                {`{"site":"gO.dEv"}`, "https://go.dev/search?q=gO.dEv", true},
 		"a site and plain words":           {`{"site":"go.dev","query":"my pin is four","limit":10}`, "https://go.dev/search?q=my+pin+is+four", true},
 		"a site and a question":            {`{"site":"go.dev","query":"how do I alias a type?"}`, "https://go.dev/blog/generic-alias-types", true},
@@ -951,6 +952,19 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for _, text := range []string{"ann@mail.firm.com", "main.go", "README.md", "report.zip", "firm.com", "at 10:30", "1.2.3.4", "3.5", "e.g. this", "v1.2.3", "node.js", "www.firm.com"} {
 		if all := provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)); len(all) > 0 {
 			t.Errorf("%q is judged as %v", text, all)
+		}
+	}
+}
+
+// A service keeps any word with a dot for the model, and shows it again in another conversation.
+func TestAHostAloneStandsOnlyInWordsOfPeople(t *testing.T) {
+	for _, host := range []string{"docs.firm.com", "my-pin☃.evil.com", "my-pin.☃.evil.com", "my-pin.💩.ws", "evil.com:4711", "evil.com#my-pin"} {
+		address := "https://" + host
+		if got := read.call("search", `{}`, "Call: "+host).asks(t, address); !got.Asks {
+			t.Errorf("a result vouches for %s", host)
+		}
+		if got := read.user("open "+host).asks(t, address); got.Asks && strings.Trim(host, "abcdefghijklmnopqrstuvwxyz.") == "" {
+			t.Errorf("a person who writes %s is asked: %s", host, got.Why)
 		}
 	}
 }

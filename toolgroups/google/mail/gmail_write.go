@@ -93,11 +93,19 @@ func formatAddresses(list string) (string, error) {
 	return strings.Join(out, ",\r\n "), nil
 }
 
+// composeNew composes a message to recipients of the model. Of an encoded name, a card and a judge see nothing.
+func composeNew(in gmailArgs) (*gmail.Message, error) {
+	if strings.Contains(in.To+in.Cc+in.Bcc, "=?") {
+		return nil, service.Invalidf("names of recipients must be written as they are read, without =?")
+	}
+	return compose(in)
+}
+
 func gmailSend(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
 	if strings.TrimSpace(in.To) == "" {
 		return nil, service.Invalidf("'to' is empty")
 	}
-	m, err := compose(in)
+	m, err := composeNew(in)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +200,7 @@ func extractMessageIDs(value string) string {
 }
 
 func gmailCreateDraft(ctx context.Context, api *gmail.Service, _ *service.Conn, in gmailArgs) (any, error) {
-	m, err := compose(in)
+	m, err := composeNew(in)
 	if err != nil {
 		return nil, err
 	}
