@@ -154,6 +154,10 @@ type Tool struct {
 	// of wire. With both, the next registry encodes only changed tools again.
 	normalized json.RawMessage
 	wireInput  wireInput
+	// decoded returns the schema of the arguments decodedFrom, which a registry sets: every call is checked, and by some
+	// those of the whole conversation.
+	decoded     func() map[string]any
+	decodedFrom json.RawMessage
 }
 
 // wireInput identifies what the model sees of a tool; parameters are never changed in place.

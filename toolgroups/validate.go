@@ -94,12 +94,24 @@ func GivenTo(tool Tool, arguments json.RawMessage) json.RawMessage {
 	return arguments
 }
 
-// schema returns the schema that the tool's arguments are checked against, or nil if it is unreadable.
-func (t *Tool) schema() map[string]any {
-	own := t.Accepts
-	if len(own) == 0 {
-		own = t.Parameters
+// ownSchema returns the schema that the tool's arguments are checked against.
+func (t *Tool) ownSchema() json.RawMessage {
+	if len(t.Accepts) > 0 {
+		return t.Accepts
 	}
+	return t.Parameters
+}
+
+// schema returns that schema decoded, or nil if it is unreadable. It must not be changed.
+func (t *Tool) schema() map[string]any {
+	own := t.ownSchema()
+	if sharesMemory(own, t.decodedFrom) {
+		return t.decoded()
+	}
+	return decodeSchema(own)
+}
+
+func decodeSchema(own json.RawMessage) map[string]any {
 	schema, err := DecodeJSON(own)
 	root, _ := schema.(map[string]any)
 	if err != nil {
