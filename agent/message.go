@@ -93,8 +93,6 @@ type Message struct {
 	Ref string `json:"ref,omitempty"`
 	// JoinedRef replaces Ref in a message that arrived during a turn and is answered by that turn.
 	JoinedRef string `json:"joined,omitempty"`
-	// Again is the Ref of the message that a user message has tried again.
-	Again string `json:"again,omitempty"`
 
 	// Calls are the tool calls of an assistant message, in the model's order.
 	Calls []Call `json:"calls,omitempty"`

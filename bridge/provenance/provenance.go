@@ -162,21 +162,11 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 func recallsOthers(m agent.Message) bool { return m.Recalled != "" && !m.RecalledOwn }
 
 // ReadOthers reports whether the turn has read words of others, or one that it goes on with: one without an answer in
-// front of it, and the one that it tries again, unless that is still known to have read none. Of a long turn that
+// front of it. The caller knows what one had read that it tries again. Of a long turn that
 // waited only the question and the end may be left. What is remembered of others counts, too, unless the person was shown
 // it when it was saved.
 func (in *Input) ReadOthers() bool {
 	start := in.turnStart()
-	for _, m := range in.Messages[start:] {
-		if m.Again == "" {
-			continue
-		}
-		first := slices.IndexFunc(in.Messages, func(o agent.Message) bool { return o.Ref == m.Again || o.JoinedRef == m.Again })
-		if first < 0 {
-			return true
-		}
-		start = min(start, first)
-	}
 	for start > 0 && !in.Messages[start-1].IsAnswer() {
 		start--
 	}
