@@ -117,8 +117,8 @@ type Message struct {
 	// Kept is the number of records in front of a summary that the summary does not cover. Records are
 	// only ever appended, so a count works like a position.
 	Kept int `json:"kept,omitempty"`
-	// Refused are, in a summary, the [RefusedCalls] of what it covers.
-	Refused []Call `json:"refused,omitempty"`
+	// Gated are, in a summary, the [GatedCalls] of what it covers.
+	Gated []Call `json:"refused,omitempty"`
 
 	// Omitted is the number of records in front of a RoleRefused that are dropped from requests.
 	Omitted int `json:"left,omitempty"`

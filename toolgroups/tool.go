@@ -196,7 +196,8 @@ type Scope struct {
 	// ReadOthers is true in a call if its turn has read words of others before, HoldsOthers if anything
 	// that the model sees in the conversation holds such words.
 	ReadOthers, HoldsOthers bool
-	// Approved is true in a call that a person has allowed, who was shown all of its arguments.
+	// Approved is true in a call that a person has allowed: who was shown all of its arguments, or by a lasting approval
+	// that holds for it.
 	Approved bool
 	// ReadAccount is true in a call if a tool of its group has read the person's account in this turn. In a shared chat
 	// the person, or a rule of the operator, has allowed that.

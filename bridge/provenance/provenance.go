@@ -316,7 +316,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	if !holds {
 		return Verdict{}
 	}
-	if at := in.refusedAt(a.isAlike); at >= 0 && !in.wroteSince(a, at) {
+	if at := in.gatedAt(a.isAlike); at >= 0 && !in.wroteSince(a, at) {
 		return Verdict{Asks: true, Why: "a call with this address was not allowed before"}
 	}
 	cost := agent.Spent{Opened: 1}
@@ -325,8 +325,8 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
 	case !stands:
 		letters, ok := in.newLetters(a)
-		refused := in.refusedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
-		if !ok || refused || spent.Composed >= MaxComposed || spent.Letters+letters > maxSameSiteLetters {
+		gated := in.gatedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
+		if !ok || gated || spent.Composed >= MaxComposed || spent.Letters+letters > maxSameSiteLetters {
 			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
 		cost.Composed, cost.Letters = 1, letters
@@ -387,11 +387,11 @@ func mayWriteFiles(tool toolgroups.Tool) bool {
 	return !tool.External && !tool.Personal && (!tool.Fetches || tool.Origin == toolgroups.OriginComputed)
 }
 
-// refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
+// gatedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
 // negative for none.
-func (in *Input) refusedAt(such func(Address) bool) int {
+func (in *Input) gatedAt(such func(Address) bool) int {
 	for at := in.replyBefore(len(in.Messages)) - 1; at >= 0; at-- {
-		calls := in.Messages[at].Refused // of what a summary stands for
+		calls := in.Messages[at].Gated // of what a summary stands for
 		if call, ok := in.callOf(at); ok && in.Messages[at].Code == agent.CodeGated {
 			calls = []agent.Call{call}
 		}
