@@ -32,8 +32,8 @@ func formatNumber(raw string, is numberFormat, since int) string {
 	case percentage:
 		return formatDigits(value*100) + "%"
 	case duration:
-		length := roundDays(value, unit)
-		return fmt.Sprintf("%d:%s", length/time.Hour, time.Time{}.Add(length%time.Hour).Format("04:05.999"))
+		days, rest := splitDays(value, unit)
+		return fmt.Sprintf("%d:%s", days*24+int(rest/time.Hour), time.Time{}.Add(rest%time.Hour).Format("04:05.999"))
 	case date, timeOfDay, dateAndTime:
 		return formatTime(value, is.kind, since, unit)
 	}
@@ -182,9 +182,11 @@ func formatDigits(value float64) string {
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }
 
-// roundDays returns a number of days, rounded to a unit.
-func roundDays(days float64, unit time.Duration) time.Duration {
-	return time.Duration(math.Round(days*float64(24*time.Hour/unit))) * unit
+// splitDays returns the full days of a number of them, which may be more than a [time.Duration] holds, and the rest, rounded
+// to a unit.
+func splitDays(value float64, unit time.Duration) (days int, rest time.Duration) {
+	days = int(math.Floor(value))
+	return days, time.Duration(math.Round((value-float64(days))*float64(24*time.Hour/unit))) * unit
 }
 
 // formatISO formats a date and time of ISO 8601, which it returns unchanged if it is none.
@@ -206,8 +208,7 @@ func formatISO(raw string) string {
 // formatTime formats a day, a time of day or both, to the unit. It shows a part that the format hides unless
 // that part is zero.
 func formatTime(value float64, is numberKind, since int, unit time.Duration) string {
-	days := int(math.Floor(value))
-	rest := roundDays(value-float64(days), unit)
+	days, rest := splitDays(value, unit)
 	// 29 February 1900 did not exist, but Excel counts it.
 	if since == 0 && days < 60 {
 		since = 1
