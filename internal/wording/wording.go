@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 )
 
+// Mask is shown in place of a secret.
+const Mask = "••••"
+
 // EscapeMarkdown escapes a text of one line for Markdown, so that it is shown literally.
 func EscapeMarkdown(text string) string {
 	var b strings.Builder
