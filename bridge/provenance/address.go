@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -799,14 +800,7 @@ func holdsPart(text, part string) bool {
 func carriesPart(text, part string) bool { return !isPlainWord(part) && holdsPart(text, part) }
 
 // letters returns the letters and digits of a text, as a server may put them into an address.
-func letters(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.L, unicode.M, unicode.N) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, unescape(text))
-}
+func letters(text string) string { return wording.Letters(unescape(text)) }
 
 // unspacedLines returns texts as [unspaced] does, a line each.
 func unspacedLines(texts []string) string {

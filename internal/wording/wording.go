@@ -35,6 +35,16 @@ func HasVisible(text string) bool {
 	})
 }
 
+// Letters returns the letters, marks and digits of a text in lower case, for a comparison that leaves out how it is dressed.
+func Letters(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.L, unicode.M, unicode.N) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+}
+
 // EscapeRevealed joins the lines of a text, makes hidden characters visible, and escapes the result.
 func EscapeRevealed(text string) string {
 	return EscapeMarkdown(strings.Join(strings.Fields(revealHidden(text)), " "))
