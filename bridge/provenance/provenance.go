@@ -355,14 +355,7 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 			people, found := in.standsLater(a, at)
 			return mail || people || found, mail && !people
 		}
-		for _, call := range m.Calls {
-			if tool, known := in.Tool(call.EffectiveTool()); !known || mayStore(tool) {
-				stored = append(stored, storing{at, call.ID, tool})
-			}
-		}
-		if m.Role == agent.RoleSummary {
-			stored = append(stored, storing{})
-		}
+		stored = in.appendStored(stored, at)
 		w, ok := in.words(at)
 		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) || in.mayEcho(w, a) {
 			continue
@@ -370,9 +363,9 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		if !w.mail {
 			return true, false
 		}
-		stands, mail = true, true
+		mail = true
 	}
-	return stands, mail
+	return mail, mail
 }
 
 // mayStore reports whether a tool may put its arguments where a tool reads them: at its service, or in the workspace. A
@@ -421,6 +414,20 @@ type storing struct {
 	at   int
 	id   string
 	tool toolgroups.Tool
+}
+
+// appendStored appends the calls of a message by which the model may have stored something.
+func (in *Input) appendStored(stored []storing, at int) []storing {
+	m := &in.Messages[at]
+	for _, call := range m.Calls {
+		if tool, known := in.Tool(call.EffectiveTool()); !known || mayStore(tool) {
+			stored = append(stored, storing{at, call.ID, tool})
+		}
+	}
+	if m.Role == agent.RoleSummary {
+		stored = append(stored, storing{})
+	}
+	return stored
 }
 
 // wrote reports whether a call spells an address in its arguments, other than as a part of one of its host that it
