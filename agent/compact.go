@@ -205,32 +205,32 @@ func (a *Agent) Compact(ctx context.Context, turn Turn, bound int) (Message, boo
 	text := clip(strings.TrimSpace(reply.Text), min(summaryBytes, max(room/4*BytesPerToken, shrunkBytes)))
 	return Message{
 		Role: RoleSummary, Time: a.cfg.Now(), Text: r.redactReply(text), LoadedGroups: r.loadedGroupsNote(), Kept: len(history) - to, Usage: &reply.Usage, Model: reply.Model,
-		Routing: r.round.Mode(), Refused: RefusedCalls(history[:to]),
+		Routing: r.round.Mode(), Gated: GatedCalls(history[:to]),
 	}, true, nil
 }
 
-// Bounds of RefusedCalls: their number, and the bytes of the arguments of each. An address has few.
+// Bounds of GatedCalls: their number, and the bytes of the arguments of each. An address has few.
 const (
-	maxRefused         = 20
-	maxRefusedArgument = 4096
+	maxGated         = 20
+	maxGatedArgument = 4096
 )
 
-// RefusedCalls returns the newest calls in a history, also in its summaries, that a [Gate] did not allow, so that a summary of it
+// GatedCalls returns the newest calls in a history, also in its summaries, that a [Gate] did not allow, so that a summary of it
 // can keep them. Large ones are left out.
-func RefusedCalls(history []Message) (calls []Call) {
+func GatedCalls(history []Message) (calls []Call) {
 	for at := range history {
-		calls = append(calls, history[at].Refused...)
+		calls = append(calls, history[at].Gated...)
 		if history[at].Role != RoleAssistant {
 			continue
 		}
 		x := pairCalls(history, at)
 		for n, call := range history[at].Calls {
-			if i := x.results[n]; i >= 0 && history[i].Code == CodeGated && len(call.Arguments)+len(call.Input) <= maxRefusedArgument {
+			if i := x.results[n]; i >= 0 && history[i].Code == CodeGated && len(call.Arguments)+len(call.Input) <= maxGatedArgument {
 				calls = append(calls, call)
 			}
 		}
 	}
-	return slices.Clone(calls[max(0, len(calls)-maxRefused):])
+	return slices.Clone(calls[max(0, len(calls)-maxGated):])
 }
 
 // minBound returns the smaller of two bounds; 0 means no bound.

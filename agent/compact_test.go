@@ -498,8 +498,8 @@ func TestASummaryKeepsTheCallsThatWereNotAllowed(t *testing.T) {
 	log[5].Calls[0].Arguments = strings.Repeat("x", 5000)
 	for n := range 2 {
 		summary, needed, err := compact(log, 0)
-		if err != nil || !needed || len(summary.Refused) != 1 || summary.Refused[0].Name != "read_file" {
-			t.Fatalf("summary %d keeps %+v (%v, %v)", n, summary.Refused, needed, err)
+		if err != nil || !needed || len(summary.Gated) != 1 || summary.Gated[0].Name != "read_file" {
+			t.Fatalf("summary %d keeps %+v (%v, %v)", n, summary.Gated, needed, err)
 		}
 		log = append(append(log, summary), marked(40, 40)...)
 	}

@@ -93,8 +93,6 @@ type Message struct {
 	Ref string `json:"ref,omitempty"`
 	// JoinedRef replaces Ref in a message that arrived during a turn and is answered by that turn.
 	JoinedRef string `json:"joined,omitempty"`
-	// Again is the Ref of the message that a user message has tried again.
-	Again string `json:"again,omitempty"`
 
 	// Calls are the tool calls of an assistant message, in the model's order.
 	Calls []Call `json:"calls,omitempty"`
@@ -119,8 +117,8 @@ type Message struct {
 	// Kept is the number of records in front of a summary that the summary does not cover. Records are
 	// only ever appended, so a count works like a position.
 	Kept int `json:"kept,omitempty"`
-	// Refused are, in a summary, the [RefusedCalls] of what it covers.
-	Refused []Call `json:"refused,omitempty"`
+	// Gated are, in a summary, the [GatedCalls] of what it covers.
+	Gated []Call `json:"refused,omitempty"`
 
 	// Omitted is the number of records in front of a RoleRefused that are dropped from requests.
 	Omitted int `json:"left,omitempty"`

@@ -6,15 +6,13 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
-// hidden is shown in place of a secret.
-const hidden = "••••"
-
 // NoteMasked is appended to a result in which secrets were masked. A model that writes such a text back
 // to its source would destroy the secrets.
-const NoteMasked = "\n[Secrets in this result are hidden from you and shown as " + hidden + ". Do not write this text back over its source, and do not try to find them out.]"
+const NoteMasked = "\n[Secrets in this result are hidden from you and shown as " + wording.Mask + ". Do not write this text back over its source, and do not try to find them out.]"
 
 // withMasking returns the tool with secrets masked in its results. They are masked before long results
 // are cut, because half a secret cannot be recognized. A tool that cuts a text itself masks it so before.
@@ -41,7 +39,7 @@ func (r *run) withMasking(tool toolgroups.Tool) toolgroups.Tool {
 		if err != nil {
 			return toolgroups.Result{}, maskError(err, mask)
 		}
-		if text := mask(res.Text); text != res.Text || masked.Load() && strings.Contains(text, hidden) {
+		if text := mask(res.Text); text != res.Text || masked.Load() && strings.Contains(text, wording.Mask) {
 			res.Text = text + NoteMasked
 		}
 		for i := range res.Files {

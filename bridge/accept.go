@@ -162,19 +162,8 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 	case m.Kind == chats.KindDelete:
 		return in.editHandler.handleDelete(ctx, j)
 	}
-	if outbox.DeliveryOf(j).RepliesTo == "" && !m.Alone {
-		answers, err := in.elicitation.AnsweredCard(ctx, m)
-		if err != nil {
-			return err
-		}
-		outbox.DeliveryOf(j).RepliesTo = answers
-	}
-	if outbox.DeliveryOf(j).RepliesTo == "" {
-		command, err := in.meantCommand(ctx, m)
-		if err != nil {
-			return err
-		}
-		j.Message.Text = cmp.Or(command, m.Text)
+	if err := in.interpret(ctx, j); err != nil {
+		return err
 	}
 	in.workers.setKind(j)
 	if m.Alone && m.Kind == chats.KindText && j.Kind == "" && in.people.Role(m.SenderID()) != toolgroups.RoleStranger {
@@ -198,24 +187,26 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 			return err
 		}
 	}
-	if !m.Time.IsZero() && j.Accepted.Sub(m.Time) > staleAfter {
-		outbox.DeliveryOf(j).Delay = in.delayTracker.delayToReport(j)
-	}
+	outbox.DeliveryOf(j).Delay = in.delayTracker.delayToReport(j)
 	return in.enqueue(ctx, j)
 }
 
-// meantCommand returns the command that a message stands for at this moment, although it does not look like one; empty
-// if there is none. What others wrote is no command of the sender.
-func (in *intake) meantCommand(ctx context.Context, m chats.Message) (string, error) {
-	switch {
-	case m.Kind != chats.KindText, m.Foreign:
-		return "", nil
-	case isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()):
-		return "/" + stopName, nil
-	case in.commandFor == nil:
-		return "", nil
+// interpret notes what a message stands for at this moment, although it does not look like that: the answer to a card, or
+// else a command. What others wrote is no command of the sender.
+func (in *intake) interpret(ctx context.Context, j *queue.Run) (err error) {
+	m, d, command := j.Message, outbox.DeliveryOf(j), ""
+	if d.RepliesTo == "" && !m.Alone {
+		d.RepliesTo, err = in.elicitation.AnsweredCard(ctx, m)
 	}
-	return in.commandFor(ctx, m)
+	switch {
+	case err != nil, d.RepliesTo != "", m.Kind != chats.KindText, m.Foreign:
+	case isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()):
+		command = "/" + stopName
+	case in.commandFor != nil:
+		command, err = in.commandFor(ctx, m)
+	}
+	j.Message.Text = cmp.Or(command, m.Text)
+	return err
 }
 
 // staleAfter is the age of a message, by its platform's clock, above which the answer mentions the

@@ -63,7 +63,7 @@ func TestWhatTheBotSaidIsNotHeardOfMembers(t *testing.T) {
 	m := heardOf("5", "look")
 	m.Quoted = []chats.Quoted{
 		{Kind: chats.RefForward, FromBot: true, By: "OneClaw", Text: "the ibex is red"},
-		{Kind: chats.RefForward, Unsigned: true, By: "News", Text: "the lynx is grey"},
+		{Kind: chats.RefForward, AuthorUnknown: true, By: "News", Text: "the lynx is grey"},
 		{Kind: chats.RefForward, By: "Bob", Text: "the otter is brown"},
 	}
 	r.accept(m)

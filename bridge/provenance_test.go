@@ -158,7 +158,7 @@ func TestAQuotedMessageThatNobodySignedVouchesForNoAddress(t *testing.T) {
 	w := &execTools{fetch: true}
 	r := w.composes(t)
 	m := direct("1", "compose")
-	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, Unsigned: true, By: "News", Text: "See https://c.example/?d=1 for more."}}
+	m.Quoted = []chats.Quoted{{Kind: chats.RefReply, AuthorUnknown: true, By: "News", Text: "See https://c.example/?d=1 for more."}}
 	r.accept(m)
 	if got := r.platform.wait(t, 1)[0]; !strings.Contains(got.text, "https://c.example/?d=1") {
 		t.Errorf("shown %q", got.text)

@@ -100,8 +100,8 @@ func TestDirectMessagesOfAChannelAreAChatForEachPerson(t *testing.T) {
 func TestWhoWroteInTheNameOfAChatIsUnknown(t *testing.T) {
 	const text = `"date":1700000000,"text":"See https://evil.example/?d=my-pin-is-4711"`
 	for name, tc := range map[string]struct {
-		refers   string
-		unsigned bool
+		refers        string
+		authorUnknown bool
 	}{
 		"an answer in the direct messages of a channel": {`"reply_to_message":{"message_id":11,"from":{"id":136817688,"is_bot":true,"first_name":"Channel"},
 			"sender_chat":{"id":-1002,"type":"channel","title":"News"},"chat":{"id":-1001,"type":"supergroup","is_direct_messages":true},` + text + `},"text":"go on"`, true},
@@ -118,7 +118,7 @@ func TestWhoWroteInTheNameOfAChatIsUnknown(t *testing.T) {
 		if err != nil || len(events) != 1 || len(events[0].message.Quoted) != 1 {
 			t.Fatalf("%s: %+v, %v", name, events, err)
 		}
-		if q := events[0].message.Quoted[0]; q.Unsigned != tc.unsigned || q.FromBot {
+		if q := events[0].message.Quoted[0]; q.AuthorUnknown != tc.authorUnknown || q.FromBot {
 			t.Errorf("%s: quoted as %+v", name, q)
 		}
 	}

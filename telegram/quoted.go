@@ -102,7 +102,7 @@ func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) map[string]s
 	switch {
 	case r.SenderChat != nil:
 		q.By = oneLine(cmp.Or(r.SenderChat.Title, r.SenderChat.Username))
-		q.Unsigned = r.Chat.IsDirectMessages || r.SenderChat.ID == r.Chat.ID // as administrators write, the bot too
+		q.AuthorUnknown = r.Chat.IsDirectMessages || r.SenderChat.ID == r.Chat.ID // as administrators write, the bot too
 	case r.ViaBot != nil:
 		q.By = r.ViaBot.name()
 	case r.From != nil:
@@ -111,7 +111,7 @@ func (d *decoder) decodeReply(raw json.RawMessage, q *chats.Quoted) map[string]s
 	if isPresent(r.Origin) {
 		forwarded := *q
 		d.fillOrigin(r.Origin, &forwarded)
-		q.By, q.FromBot, q.Unsigned, q.From = forwarded.By, forwarded.FromBot, forwarded.Unsigned, forwarded.From
+		q.By, q.FromBot, q.AuthorUnknown, q.From = forwarded.By, forwarded.FromBot, forwarded.AuthorUnknown, forwarded.From
 	}
 	r.readContents(raw)
 	q.Text = r.fullText()
@@ -167,7 +167,7 @@ func (d *decoder) fillOrigin(raw json.RawMessage, q *chats.Quoted) {
 	case o.SenderName != "":
 		q.By = oneLine(o.SenderName)
 	case o.Sender != nil:
-		q.By, q.Unsigned = title(o.Sender), true
+		q.By, q.AuthorUnknown = title(o.Sender), true
 	case o.Chat != nil:
 		q.By, q.From = oneLine(o.Signature), title(o.Chat)
 		if q.By == "" {

@@ -51,7 +51,14 @@ func BenchmarkEncodeAllGroups(b *testing.B) {
 }
 
 func BenchmarkValidateArguments(b *testing.B) {
-	tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(wide)}
+	one := fake("t")
+	one.Parameters = json.RawMessage(wide)
+	r, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{one}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tool, _ := r.Tool("t")
+	b.ReportAllocs()
 	for b.Loop() {
 		if _, fault := toolgroups.ValidateArguments(tool, json.RawMessage(`{"s":"x","i":"5","rows":[["a",1]]}`)); fault != nil {
 			b.Fatal(fault)

@@ -248,6 +248,9 @@ func (r *Registry) register(t Tool, p toolPosition) (Tool, error) {
 		}
 		t.Parameters, t.normalized = params, params
 	}
+	if own := t.ownSchema(); !sharesMemory(own, t.decodedFrom) {
+		t.decodedFrom, t.decoded = own, sync.OnceValue(func() map[string]any { return decodeSchema(own) })
+	}
 	if now := (wireInput{t.Name, t.Description, &t.Parameters[0]}); t.wireInput != now {
 		t.wire, t.wireInput = nil, now
 		t.wire = t.encode()

@@ -154,6 +154,10 @@ type Tool struct {
 	// of wire. With both, the next registry encodes only changed tools again.
 	normalized json.RawMessage
 	wireInput  wireInput
+	// decoded returns the schema of the arguments decodedFrom, which a registry sets: every call is checked, and by some
+	// those of the whole conversation.
+	decoded     func() map[string]any
+	decodedFrom json.RawMessage
 }
 
 // wireInput identifies what the model sees of a tool; parameters are never changed in place.
@@ -192,7 +196,8 @@ type Scope struct {
 	// ReadOthers is true in a call if its turn has read words of others before, HoldsOthers if anything
 	// that the model sees in the conversation holds such words.
 	ReadOthers, HoldsOthers bool
-	// Approved is true in a call that a person has allowed, who was shown all of its arguments.
+	// Approved is true in a call that a person has allowed: who was shown all of its arguments, or by a lasting approval
+	// that holds for it.
 	Approved bool
 	// ReadAccount is true in a call if a tool of its group has read the person's account in this turn. In a shared chat
 	// the person, or a rule of the operator, has allowed that.

@@ -31,7 +31,7 @@ const (
 // objects, arrays and tuples, and through local references. It converts unambiguous values (an integer as
 // "42" or 5.0, a boolean as "true", an object as a JSON string) and drops null for optional parameters.
 // Numbers keep their digits. A value whose name differs from a parameter's only in case is that of the parameter, unless
-// that is given. Other unknown parameters are dropped ([surplus]), but not of [Tool.External] ones, whose servers may know
+// that is given. Other unknown parameters are dropped ([undeclared]), but not of [Tool.External] ones, whose servers may know
 // them. Limits of numbers and what fits no alternative are left to the tool, and nothing is checked against an unreadable
 // schema. The result has sorted keys, and each once.
 func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error) {
@@ -46,7 +46,7 @@ func ValidateArguments(tool Tool, raw json.RawMessage) (json.RawMessage, *Error)
 	root := tool.schema()
 	encode := func() (json.RawMessage, *Error) {
 		if !tool.External {
-			if _, ok := surplus(root, value, checksFor(fixed), true); !ok {
+			if _, ok := undeclared(root, value, checksFor(fixed), true); !ok {
 				return nil, invalidError(tool, "they hold too many different objects to be checked")
 			}
 		}
@@ -94,12 +94,24 @@ func GivenTo(tool Tool, arguments json.RawMessage) json.RawMessage {
 	return arguments
 }
 
-// schema returns the schema that the tool's arguments are checked against, or nil if it is unreadable.
-func (t *Tool) schema() map[string]any {
-	own := t.Accepts
-	if len(own) == 0 {
-		own = t.Parameters
+// ownSchema returns the schema that the tool's arguments are checked against.
+func (t *Tool) ownSchema() json.RawMessage {
+	if len(t.Accepts) > 0 {
+		return t.Accepts
 	}
+	return t.Parameters
+}
+
+// schema returns that schema decoded, or nil if it is unreadable. It must not be changed.
+func (t *Tool) schema() map[string]any {
+	own := t.ownSchema()
+	if sharesMemory(own, t.decodedFrom) {
+		return t.decoded()
+	}
+	return decodeSchema(own)
+}
+
+func decodeSchema(own json.RawMessage) map[string]any {
 	schema, err := DecodeJSON(own)
 	root, _ := schema.(map[string]any)
 	if err != nil {

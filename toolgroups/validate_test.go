@@ -100,7 +100,7 @@ func TestWhatAToolDoesNotDeclareIsDropped(t *testing.T) {
 			`"named":{"type":"object","properties":{"a":{}},"patternProperties":{"^x-":{}}},"shut":{"type":"object","properties":{},"additionalProperties":false},"far":{"properties":{"a":{}},"$ref":"https://s.example/x"}}}`
 		several = `{"type":"object","$defs":{"A":{"properties":{"a":{},"again":{"$ref":"#/$defs/A"}}}},"allOf":[{"$ref":"#/$defs/A"},{"properties":{"b":{}}}],"anyOf":[{"required":["c"]},{"properties":{"d":{}}}],"dependentSchemas":{"a":{"properties":{"e":{}}}}}`
 	)
-	for _, tc := range []struct{ schema, in, want, surplus string }{
+	for _, tc := range []struct{ schema, in, want, undeclared string }{
 		{`{"type":"object","properties":{}}`, `{"dry_run":true}`, `{}`, "dry_run"},
 		{`{"type":"object"}`, `{"a":1}`, `{"a":1}`, ""},
 		{`{"type":"object","properties":{"a":{}},"additionalProperties":true}`, `{"a":1,"b":2}`, `{"a":1,"b":2}`, ""},
@@ -119,14 +119,14 @@ func TestWhatAToolDoesNotDeclareIsDropped(t *testing.T) {
 		// A server may know more than it says, so its calls keep all, and a card says what the server has not declared.
 		tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(tc.schema), External: true}
 		kept, fault := toolgroups.ValidateArguments(tool, json.RawMessage(tc.in))
-		if got := strings.Join(toolgroups.Surplus(tool, kept), " "); fault != nil || got != tc.surplus {
+		if got := strings.Join(toolgroups.Undeclared(tool, kept), " "); fault != nil || got != tc.undeclared {
 			t.Errorf("%s\nwith %s: %q in %s, %v", tc.schema, tc.in, got, kept, fault)
 		}
 	}
 }
 
-// A server chooses its schema, and its texts ask for the call: looking for surplus values takes no more steps than a check.
-func TestLookingForSurplusValuesIsBounded(t *testing.T) {
+// A server chooses its schema, and its texts ask for the call: looking for undeclared values takes no more steps than a check.
+func TestLookingForUndeclaredValuesIsBounded(t *testing.T) {
 	alternatives := `{"anyOf":[` + strings.Repeat(`{"properties":{"a":{}}},`, 1200) + `{"properties":{"b":{}}}]}`
 	many := `{"type":"object","properties":{"l":{"type":"array","items":` + alternatives + `},"m":{"type":"object","additionalProperties":` + alternatives + `}}}`
 	keys := func(n int) string {
@@ -137,19 +137,19 @@ func TestLookingForSurplusValuesIsBounded(t *testing.T) {
 		return strings.TrimSuffix(b.String(), ",")
 	}
 	for name, tc := range map[string]struct {
-		in      string
-		surplus string
-		refused bool
+		in         string
+		undeclared string
+		refused    bool
 	}{
 		"a few keys":            {`{"m":{` + keys(2) + `}}`, "m.k0.c m.k1.c", false},
 		"more than are checked": {`{"m":{` + keys(2000) + `}}`, "", true},
 		"elements of a list":    {`{"l":[` + strings.Repeat(`{"a":1},`, 5000) + `{"c":1}]}`, "l[].c", false},
 	} {
 		tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(many), External: true}
-		if got := strings.Join(toolgroups.Surplus(tool, json.RawMessage(tc.in)), " "); got != tc.surplus {
+		if got := strings.Join(toolgroups.Undeclared(tool, json.RawMessage(tc.in)), " "); got != tc.undeclared {
 			t.Errorf("%s: %q", name, got)
 		}
-		tool.External = false // whose surplus values are dropped, so that a card shows what counts
+		tool.External = false // whose undeclared values are dropped, so that a card shows what counts
 		if got, fault := toolgroups.ValidateArguments(tool, json.RawMessage(tc.in)); (fault != nil) != tc.refused || strings.Contains(string(got), `"c":`) {
 			t.Errorf("%s: %.200s, %v", name, got, fault)
 		}

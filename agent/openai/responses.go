@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ const (
 // item is one item of the output of the Responses API.
 type item struct {
 	Type string `json:"type"`
-	// ID, EncryptedContent and Summary are set for reasoning.
+	// ID is sent back for reasoning alone, for which EncryptedContent and Summary are set.
 	ID               string          `json:"id,omitempty"`
 	EncryptedContent string          `json:"encrypted_content,omitempty"`
 	Summary          json.RawMessage `json:"summary,omitempty"`
@@ -74,7 +75,8 @@ type event struct {
 	Type  string `json:"type"`
 	Delta any    `json:"delta"`
 	Item  item   `json:"item"`
-	// Index is the place of the item in the output.
+	// ItemID is the id of the item that the event continues, and Index the place of the item in the output.
+	ItemID   string         `json:"item_id"`
 	Index    provider.Count `json:"output_index"`
 	Response *response      `json:"response"`
 	// Code and Message describe the error, for servers that do not nest them in an error object.
@@ -103,19 +105,25 @@ type openItem struct {
 	done  bool
 }
 
-// open returns the item that an event continues, or nil.
-func (r *responseCollector) open(index provider.Count) *openItem {
+// open returns the item that an event continues, or nil. Some servers give all items one place, and some change their ids.
+func (r *responseCollector) open(e *event) *openItem {
+	id := cmp.Or(e.ItemID, e.Item.ID)
+	var there *openItem
 	for _, it := range slices.Backward(r.items) {
-		if it.index == index && !it.done {
+		switch {
+		case it.done:
+		case id != "" && it.ID == id:
 			return it
+		case it.index == e.Index && there == nil:
+			there = it
 		}
 	}
-	return nil
+	return there
 }
 
 // addItem adds the item of an event, unless the event completes one.
 func (r *responseCollector) addItem(e *event, done bool) {
-	it := r.open(e.Index)
+	it := r.open(e)
 	if it == nil || !done {
 		if len(r.items) >= maxCalls {
 			return
@@ -163,7 +171,7 @@ func (r *responseCollector) handleEvent(raw []byte) error {
 	case "response.output_item.added", "response.output_item.done":
 		r.addItem(&e, e.Type == "response.output_item.done")
 	case "response.function_call_arguments.delta":
-		if it := r.open(e.Index); it != nil {
+		if it := r.open(&e); it != nil {
 			it.Arguments += provider.Arguments(text)
 		}
 	case "response.completed", "response.incomplete", "response.failed":
@@ -262,12 +270,12 @@ func decodeOutput(output []item, origin string) (text string, calls []agent.Call
 	for _, it := range output {
 		switch it.Type {
 		case itemMessage:
-			text, refusal := "", ""
+			message, refusal := "", ""
 			for _, c := range it.Content {
-				text += c.Text
+				message += c.Text
 				refusal += c.Refusal
 			}
-			said, refused = appendText(said, text), appendText(refused, refusal)
+			said, refused = appendText(said, message), appendText(refused, refusal)
 			back.Items = append(back.Items, item{Type: itemMessage, Phase: it.Phase})
 		case itemCall:
 			calls = append(calls, agent.Call{ID: string(it.CallID), Name: it.Name, Arguments: string(it.Arguments)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -33,6 +34,14 @@ const (
 
 func done(item string) string {
 	return `{"type":"response.output_item.done","output_index":0,"item":` + item + `}`
+}
+
+func added(id, call, name string) string {
+	return `{"type":"response.output_item.added","output_index":0,"item":{"id":"` + id + `","type":"function_call","call_id":"` + call + `","name":"` + name + `","arguments":""}}`
+}
+
+func arguments(id, delta string) string {
+	return fmt.Sprintf(`{"type":"response.function_call_arguments.delta","output_index":0,"item_id":%q,"delta":%q}`, id, delta)
 }
 
 func completed(items ...string) string {
@@ -70,6 +79,17 @@ func TestResponsesReplies(t *testing.T) {
 		"calls": {events(created, completed(itemOne, itemTwo)), agent.Reply{Model: "gpt-6-sol", Usage: usage, Calls: []agent.Call{
 			{ID: "call_1", Name: "tool_0", Arguments: `{"q":1}`}, {ID: "call_2", Name: "tool_1", Arguments: "{}"},
 		}}},
+		"calls at one place": {
+			events(
+				created, added("fc_1", "call_1", "tool_0"), added("fc_2", "call_2", "tool_1"), arguments("fc_1", `{"q":`), arguments("fc_2", "{"), arguments("fc_1", "1}"), arguments("fc_2", "}"),
+				done(itemOne), completed(),
+			),
+			agent.Reply{Model: "gpt-6-sol", Usage: usage, Calls: []agent.Call{{ID: "call_1", Name: "tool_0", Arguments: `{"q":1}`}, {ID: "call_2", Name: "tool_1", Arguments: "{}"}}},
+		},
+		"a call whose id changes": {
+			events(created, added("fc_0", "call_1", "tool_0"), arguments("x", `{"q":1}`), done(itemOne), completed()),
+			agent.Reply{Model: "gpt-6-sol", Usage: usage, Calls: []agent.Call{{ID: "call_1", Name: "tool_0", Arguments: `{"q":1}`}}},
+		},
 		"refusal": {
 			events(created, `{"type":"response.refusal.delta","delta":"No."}`, completed(`{"type":"message","content":[{"type":"refusal","refusal":"No."}]}`)),
 			agent.Reply{Text: "No.", Model: "gpt-6-sol", Usage: usage},

@@ -38,9 +38,9 @@ type Quoted struct {
 	From string `json:"from,omitempty"`
 	// FromBot is set if the bot wrote it.
 	FromBot bool `json:"own,omitempty"`
-	// Unsigned is set if the platform does not say who wrote it, such as what administrators write in the name of
+	// AuthorUnknown is set if the platform does not say who wrote it, such as what administrators write in the name of
 	// their chat: that may have been the bot.
-	Unsigned bool `json:"unsigned,omitempty"`
+	AuthorUnknown bool `json:"unsigned,omitempty"`
 	// Addressed is set if a [ThreadReader] returned a message that the bot also receives by itself.
 	Addressed bool `json:"-"`
 	// Partial is set if Text is only a passage that the sender selected.
@@ -67,7 +67,7 @@ const (
 )
 
 // MayBeOwn reports whether the bot wrote it, or may have.
-func (q Quoted) MayBeOwn() bool { return q.FromBot || q.Unsigned }
+func (q Quoted) MayBeOwn() bool { return q.FromBot || q.AuthorUnknown }
 
 // LimitQuotes cuts quoted messages to the bounds, in place, and returns them. Platforms call it before
 // they deliver a message.

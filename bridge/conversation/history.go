@@ -211,7 +211,7 @@ func (h *History) DropOlderTurns(now time.Time) bool {
 		h.Staged = []agent.Message{question}
 		return false
 	}
-	head := agent.Message{Role: agent.RoleSummary, Time: now, Text: textShortened, Routing: routing, Refused: agent.RefusedCalls(h.Messages)}
+	head := agent.Message{Role: agent.RoleSummary, Time: now, Text: textShortened, Routing: routing, Gated: agent.GatedCalls(h.Messages)}
 	if n := len(turns) / 3; n > 0 {
 		head.Kept = int(h.Last + 1 - turns[len(turns)-n]) //nolint:gosec // logs are shorter
 	}

@@ -207,7 +207,7 @@ func formatCall(tool toolgroups.Tool, raw json.RawMessage) (string, bool) {
 		return shown, false
 	}
 	var names []string
-	for _, way := range toolgroups.Surplus(tool, raw) {
+	for _, way := range toolgroups.Undeclared(tool, raw) {
 		names = append(names, wording.InlineCode(way))
 	}
 	if len(names) > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
 
@@ -702,7 +703,7 @@ func (a Address) isNamedBy(text string) (named bool) {
 	site := asciiHost(a.domain())
 	for _, text := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;|", r) }) {
 		text = strings.TrimLeft(strings.Map(dropInvisible, text), "*.@")
-		if plain := letters(text); plain == "" || slices.Contains([]string{"and", "or", "not"}, plain) {
+		if plain := wording.Letters(text); plain == "" || slices.Contains([]string{"and", "or", "not"}, plain) {
 			continue
 		}
 		all := []string{text}
@@ -755,16 +756,6 @@ func holdsPart(text, part string) bool {
 
 // carriesPart reports whether a text without blanks holds a part of an address that is more than a plain word.
 func carriesPart(text, part string) bool { return !isPlainWord(part) && holdsPart(text, part) }
-
-// letters returns the letters and digits of a text.
-func letters(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.L, unicode.M, unicode.N) {
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, unescape(text))
-}
 
 // unspacedLines returns texts as [unspaced] does, a line each.
 func unspacedLines(texts []string) string {

@@ -164,21 +164,11 @@ func (in *Input) HoldsOthers() (what string, ok bool) {
 func recallsOthers(m agent.Message) bool { return m.Recalled != "" && !m.RecalledOwn }
 
 // ReadOthers reports whether the turn has read words of others, or one that it goes on with: one without an answer in
-// front of it, and the one that it tries again, unless that is still known to have read none. Of a long turn that
+// front of it. The caller knows what one had read that it tries again. Of a long turn that
 // waited only the question and the end may be left. What is remembered of others counts, too, unless the person was shown
 // it when it was saved.
 func (in *Input) ReadOthers() bool {
 	start := in.turnStart()
-	for _, m := range in.Messages[start:] {
-		if m.Again == "" {
-			continue
-		}
-		first := slices.IndexFunc(in.Messages, func(o agent.Message) bool { return o.Ref == m.Again || o.JoinedRef == m.Again })
-		if first < 0 {
-			return true
-		}
-		start = min(start, first)
-	}
 	for start > 0 && !in.Messages[start-1].IsAnswer() {
 		start--
 	}
@@ -328,7 +318,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 	if !holds {
 		return Verdict{}
 	}
-	if at := in.refusedAt(a.isAlike); at >= 0 && !in.wroteSince(a, at) {
+	if at := in.gatedAt(a.isAlike); at >= 0 && !in.wroteSince(a, at) {
 		return Verdict{Asks: true, Why: "a call with this address was not allowed before"}
 	}
 	cost := agent.Spent{Opened: 1}
@@ -337,8 +327,8 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 		return Verdict{Asks: true, Mail: true, Why: "links of mails can sign in, confirm or unsubscribe by being opened"}
 	case !stands:
 		letters, ok := in.newLetters(a)
-		refused := in.refusedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
-		if !ok || refused || spent.Composed >= MaxComposed || spent.Letters+letters > maxSameSiteLetters {
+		gated := in.gatedAt(func(o Address) bool { return o.site() == a.site() }) >= 0
+		if !ok || gated || spent.Composed >= MaxComposed || spent.Letters+letters > maxSameSiteLetters {
 			return Verdict{Asks: true, Why: "I put this together myself after I had read " + what + ", which can make me send something away with it"}
 		}
 		cost.Composed, cost.Letters = 1, letters
@@ -367,14 +357,7 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 			people, found := in.standsLater(a, at)
 			return mail || people || found, mail && !people
 		}
-		for _, call := range m.Calls {
-			if tool, known := in.Tool(call.EffectiveTool()); !known || mayStore(tool) {
-				stored = append(stored, storing{at, call.ID, tool})
-			}
-		}
-		if m.Role == agent.RoleSummary {
-			stored = append(stored, storing{})
-		}
+		stored = in.appendStored(stored, at)
 		w, ok := in.words(at)
 		if !ok || w.computed || !w.holds(a) || in.mayRepeat(w, a, stored) || in.mayEcho(w, a) {
 			continue
@@ -382,9 +365,9 @@ func (in *Input) stands(a Address) (stands, mail bool) {
 		if !w.mail {
 			return true, false
 		}
-		stands, mail = true, true
+		mail = true
 	}
-	return stands, mail
+	return mail, mail
 }
 
 // mayStore reports whether a tool may put its arguments where a tool reads them: at its service, or in the workspace. A
@@ -399,11 +382,11 @@ func mayWriteFiles(tool toolgroups.Tool) bool {
 	return !tool.External && !tool.Personal && (!tool.Fetches || tool.Origin == toolgroups.OriginComputed)
 }
 
-// refusedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
+// gatedAt returns the place of the newest earlier call that would have fetched such an address and was not allowed;
 // negative for none.
-func (in *Input) refusedAt(such func(Address) bool) int {
+func (in *Input) gatedAt(such func(Address) bool) int {
 	for at := in.replyBefore(len(in.Messages)) - 1; at >= 0; at-- {
-		calls := in.Messages[at].Refused // of what a summary stands for
+		calls := in.Messages[at].Gated // of what a summary stands for
 		if call, ok := in.callOf(at); ok && in.Messages[at].Code == agent.CodeGated {
 			calls = []agent.Call{call}
 		}
@@ -433,6 +416,20 @@ type storing struct {
 	at   int
 	id   string
 	tool toolgroups.Tool
+}
+
+// appendStored appends the calls of a message by which the model may have stored something.
+func (in *Input) appendStored(stored []storing, at int) []storing {
+	m := &in.Messages[at]
+	for _, call := range m.Calls {
+		if tool, known := in.Tool(call.EffectiveTool()); !known || mayStore(tool) {
+			stored = append(stored, storing{at, call.ID, tool})
+		}
+	}
+	if m.Role == agent.RoleSummary {
+		stored = append(stored, storing{})
+	}
+	return stored
 }
 
 // wrote reports whether a call spells an address in its arguments, other than as a part of one of its host that it

@@ -752,7 +752,7 @@ func TestWhatWasDeniedBeforeASummaryAsksAgain(t *testing.T) {
 	c := conversation{}.user("look").call("search", `{"query":"x"}`, "https://blog.example/post").failing("webfetch", `{"url":"`+denied+`"}`, "This call was not allowed")
 	c[len(c)-1].Code = agent.CodeGated
 	for range 2 {
-		c = conversation{{Role: agent.RoleSummary, Text: "They looked.", Refused: agent.RefusedCalls(c)}}
+		c = conversation{{Role: agent.RoleSummary, Text: "They looked.", Gated: agent.GatedCalls(c)}}
 		c = c.call("webfetch", `{"url":"https://blog.example/post"}`, "See "+denied+" for the hours, and forms at https://blog.example/forms")
 		for address, asks := range map[string]bool{denied: true, "https://blog.example/words": true, "https://blog.example/forms": false} {
 			if got := c.asks(t, address); got.Asks != asks {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"oneclaw/agent"
 	"oneclaw/bridge/chats"
@@ -276,7 +275,7 @@ const (
 func lettersOf(view []agent.Message, wanted bool) (all []string) {
 	for i := max(0, len(view)-searchedMessages); wanted && i < len(view); i++ {
 		if m := &view[i]; m.Role == agent.RoleUser || m.Role == agent.RoleAssistant {
-			all = append(all, letters(m.Text), letters(m.Quoted))
+			all = append(all, wording.Letters(m.Text), wording.Letters(m.Quoted))
 		}
 	}
 	return all
@@ -285,17 +284,8 @@ func lettersOf(view []agent.Message, wanted bool) (all []string) {
 // isKnown reports whether one of the texts in said, reduced to letters, contains a text. Other
 // characters are ignored, because the platform returns texts without markup.
 func isKnown(said []string, text string) bool {
-	wanted, _ := wording.SplitAt(letters(text), comparedLetters)
+	wanted, _ := wording.SplitAt(wording.Letters(text), comparedLetters)
 	return len(wanted) >= leastLetters && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, wanted) })
-}
-
-func letters(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return r
-		}
-		return -1
-	}, text)
 }
 
 // titleOf returns the title of a conversation that begins with a text.

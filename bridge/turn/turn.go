@@ -132,10 +132,6 @@ func (t *Runner) recall(ctx context.Context, j *queue.Run, scope toolgroups.Scop
 // newQuestion returns the message of a job in the form that the conversation stores.
 func (t *Runner) newQuestion(j *queue.Run, h *conversation.History) agent.Message {
 	message := agent.Message{Role: agent.RoleUser, Time: t.cfg.Now(), Text: questionText(j), Ref: j.Key(), Origin: originOf(j)}
-	if m := j.Message; m.Kind == chats.KindText && m.TargetID != "" {
-		m.ID = m.TargetID
-		message.Again = receipts.Key(m, j.From)
-	}
 	t.noteSender(&message, j, h)
 	if j.Message.Kind == receipts.KindResult {
 		message.Sender = "" // a result has no sender

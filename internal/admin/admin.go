@@ -299,22 +299,20 @@ func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, er
 	for _, id := range ids {
 		names[id], unknown[id] = id, true
 	}
-	for _, one := range p.People.ListPeople() {
-		if unknown[one.User] && one.Name != "" {
-			names[one.User] = one.Name
-			delete(unknown, one.User)
+	learn := func(id, name string) {
+		if unknown[id] && name != "" {
+			names[id] = name
+			delete(unknown, id)
 		}
 	}
-	learn := func(j *receipts.Receipt) {
-		chat, user := j.Message.Chat.String(), j.Message.SenderID()
-		if names[user] == user && j.Message.UserName != "" {
-			names[user] = j.Message.UserName
-			delete(unknown, user)
+	learnFrom := func(m chats.Message) {
+		learn(m.SenderID(), m.UserName)
+		if m.Direct {
+			learn(m.Chat.String(), m.UserName)
 		}
-		if names[chat] == chat && j.Message.Direct && j.Message.UserName != "" {
-			names[chat] = j.Message.UserName
-			delete(unknown, chat)
-		}
+	}
+	for _, one := range p.People.ListPeople() {
+		learn(one.User, one.Name)
 	}
 	for entry, err := range p.Store.List(ctx, storage.Range{Prefix: queue.OpenPrefix, Limit: maxScanned}) {
 		if err != nil {
@@ -324,36 +322,41 @@ func (p *Pages) names(ctx context.Context, ids ...string) (map[string]string, er
 			break
 		}
 		if run, err := p.jobs.DecodeJob(entry); err == nil { // a damaged job must not hide the others
-			learn(run.Receipt())
+			learnFrom(run.Message)
 		}
 	}
+	closed, err := p.newestClosed(ctx, maps.Clone(unknown))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range closed {
+		learnFrom(r.Message)
+	}
+	maps.Copy(names, p.chatNames(ctx, slices.DeleteFunc(ids, func(id string) bool { return !unknown[id] })...))
+	return names, nil
+}
+
+// newestClosed returns the newest closed message of each of some people and chats, if there is one, of which it empties the
+// set.
+func (p *Pages) newestClosed(ctx context.Context, of map[string]bool) (map[string]*receipts.Receipt, error) {
 	var found []receipts.Entry
 	n := 0
 	for f, err := range receipts.ListEntries(ctx, p.Store, "") {
 		if err != nil {
 			return nil, err
 		}
-		if n++; n > maxScanned || len(unknown) == 0 {
+		if n++; n > maxScanned || len(of) == 0 {
 			break
 		}
 		chat, _, _ := strings.Cut(f.Key, "/")
 		platform, _, _ := strings.Cut(chat, ":")
-		if user := platform + ":" + f.User; unknown[chat] || unknown[user] {
-			delete(unknown, chat)
-			delete(unknown, user)
+		if user := platform + ":" + f.User; of[chat] || of[user] {
+			delete(of, chat)
+			delete(of, user)
 			found = append(found, f)
 		}
 	}
-	known, err := receipts.LoadReceipts(ctx, p.Store, found)
-	if err != nil {
-		return nil, err
-	}
-	for _, j := range known {
-		learn(j)
-	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return names[id] != id })
-	maps.Copy(names, p.chatNames(ctx, ids...))
-	return names, nil
+	return receipts.LoadReceipts(ctx, p.Store, found)
 }
 
 // chatNames returns the names that the platforms have for chats, by their ids. A chat without a name has its id.

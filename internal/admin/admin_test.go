@@ -496,6 +496,9 @@ func TestOverviewSaysOnceWhatIsWrong(t *testing.T) {
 	verdict, _, _ := strings.Cut(r.get(admin.Root), "Who waits for what")
 	r.says(verdict, []string{"Something needs you", "the disk is full: Free some of it.", "Today 1 message ended without an answer"}, []string{"no answer"})
 	r.leadsTo(verdict, "Today 1 message ended without an answer: see which", "Finished") // before all that is open
+	r.log.Error("job closed without its final steps", "job", "telegram:7/2/text", "err", errors.New("conflict"))
+	verdict, _, _ = strings.Cut(r.get(admin.Root), "Who waits for what")
+	r.says(verdict, []string{"job closed without its final steps"}, nil) // of another message
 }
 
 // The costs of the last days are bars, below all else that happened.

@@ -56,8 +56,8 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it"
 	}
 	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made, done.failed)
-	if done.failed > 0 {
-		verdict.Items = append(verdict.Items, cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(done.failed, "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})})
+	if failed := len(done.failed); failed > 0 {
+		verdict.Items = append(verdict.Items, cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(failed, "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})})
 	}
 	if len(verdict.Items) > 0 {
 		verdict.Title, verdict.Mood = "Something needs you", bad
@@ -76,7 +76,7 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 
 // verdict says which parts work and, in its items, what is wrong and what to do about it. The notes are about what works
 // nevertheless.
-func (p *Pages) verdict(parts, made []doctor.Finding, failed int) (s section, notes []cell) {
+func (p *Pages) verdict(parts, made []doctor.Finding, failed []string) (s section, notes []cell) {
 	s = section{Title: "All is well", Mood: good}
 	for _, f := range parts {
 		state := cell{Text: "✓", Mood: good}
@@ -105,7 +105,7 @@ func (p *Pages) verdict(parts, made []doctor.Finding, failed int) (s section, no
 		if p.Now().Sub(last.At) >= recentErrorAge {
 			break
 		}
-		if p.isSaidOtherwise(last, parts, failed) {
+		if isSaidOtherwise(last, parts, failed) {
 			continue
 		}
 		what := strings.Trim(last.Text+": "+last.Remedy, ": ")
@@ -119,12 +119,10 @@ func (p *Pages) verdict(parts, made []doctor.Finding, failed int) (s section, no
 }
 
 // isSaidOtherwise reports whether an error adds nothing to the verdict: a platform's state now is among the parts, and
-// a message without an answer is among those that failed today.
-func (p *Pages) isSaidOtherwise(one telemetry.Error, parts []doctor.Finding, failed int) bool {
-	if slices.ContainsFunc(parts, func(part doctor.Finding) bool { return part.Check == one.Platform }) {
-		return true
-	}
-	return failed > 0 && one.Remedy == "" && messageLink(one.Job) != ""
+// the job of a message without an answer is among those that failed today.
+func isSaidOtherwise(one telemetry.Error, parts []doctor.Finding, failed []string) bool {
+	return slices.ContainsFunc(parts, func(part doctor.Finding) bool { return part.Check == one.Platform }) ||
+		one.Remedy == "" && slices.Contains(failed, one.Job)
 }
 
 // advice returns an item that says what to do about a finding. The error itself is among the checks and in the log.
@@ -139,8 +137,11 @@ func advice(f doctor.Finding) cell {
 // partName returns the name of a part as a heading has it.
 func partName(check string) string { return strings.ToUpper(check[:1]) + check[1:] }
 
-// count is how many messages were closed today, and how many of them without an answer.
-type count struct{ all, failed int }
+// count is how many messages were closed today, and the keys of those without an answer.
+type count struct {
+	all    int
+	failed []string
+}
 
 // today returns the messages and the costs of today.
 func (p *Pages) today(ctx context.Context) ([]fact, count, error) {
@@ -156,7 +157,7 @@ func (p *Pages) today(ctx context.Context) ([]fact, count, error) {
 		}
 		done.all++
 		if f.State == receipts.Failed || f.Incident != "" {
-			done.failed++
+			done.failed = append(done.failed, f.Key)
 		}
 	}
 	messages := budget.FormatCount(int64(done.all))

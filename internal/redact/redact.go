@@ -22,10 +22,12 @@ import (
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
+
+	"oneclaw/internal/wording"
 )
 
 // Mask replaces a secret.
-const Mask = "••••"
+const Mask = wording.Mask
 
 const (
 	// minKnown is the length in bytes from which known values are masked: shorter ones ("none",

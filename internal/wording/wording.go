@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 )
 
+// Mask is shown in place of a secret.
+const Mask = "••••"
+
 // EscapeMarkdown escapes a text of one line for Markdown, so that it is shown literally.
 func EscapeMarkdown(text string) string {
 	var b strings.Builder
@@ -30,6 +33,16 @@ func HasVisible(text string) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != '\u2800' &&
 			!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 	})
+}
+
+// Letters returns the letters, marks and digits of a text in lower case, for a comparison that leaves out how it is dressed.
+func Letters(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.L, unicode.M, unicode.N) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
 }
 
 // EscapeRevealed joins the lines of a text, makes hidden characters visible, and escapes the result.

@@ -60,13 +60,13 @@ func (a toolArgs) apply(ms []toolgroups.Member) ([]toolgroups.Member, error) {
 		ms = setMember(dropMembers(ms, "timeout_s"), "timeoutSeconds", encode(*a.TimeoutSeconds))
 	}
 	if a.RequiredPermissions != nil {
-		names, env, err := parsePermissions(*a.RequiredPermissions)
+		usesGoogle, env, err := parsePermissions(*a.RequiredPermissions)
 		if err != nil {
 			return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'required_permissions' cannot be used: %v.", err)
 		}
 		ms = dropMembers(ms, "requiredPermissions", "env")
-		if len(names) > 0 {
-			ms = setMember(ms, "requiredPermissions", encode(names))
+		if usesGoogle {
+			ms = setMember(ms, "requiredPermissions", encode([]string{googlePermission}))
 		}
 		if len(env) > 0 {
 			ms = setMember(ms, "env", encode(env))

@@ -146,19 +146,18 @@ func checkEnv(names []string) error {
 }
 
 // parsePermissions parses required_permissions from a call of a management tool.
-func parsePermissions(text string) (names, env []string, err error) {
-	names, env = []string{}, []string{}
+func parsePermissions(text string) (usesGoogle bool, env []string, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		if name, ok := strings.CutPrefix(part, envPrefix); ok {
 			env = append(env, strings.TrimSpace(name))
 		} else if part == googlePermission {
-			names = append(names, part)
+			usesGoogle = true
 		} else if part != "" {
-			return nil, nil, fmt.Errorf("there is no permission %.100q: it is %s, or %sNAME of a variable", part, googlePermission, envPrefix)
+			return false, nil, fmt.Errorf("there is no permission %.100q: it is %s, or %sNAME of a variable", part, googlePermission, envPrefix)
 		}
 	}
-	return names, env, checkEnv(env)
+	return usesGoogle, env, checkEnv(env)
 }
 
 // parseSchema parses parameters_schema from a call of a management tool. It keeps all keywords,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 )
 
@@ -31,6 +32,11 @@ func Events(r io.Reader, limit int) io.Reader {
 	return &eventReader{
 		in: bufio.NewReaderSize(r, 16), messages: &messages{log: slog.New(slog.DiscardHandler)}, maxMessage: limit, fault: &messageFault{},
 	}
+}
+
+// BeginEvents is how the stream of a server's events is requested.
+func BeginEvents(next func(*http.Request) (*http.Response, error)) http.RoundTripper {
+	return beginEvents(roundTripper(next))
 }
 
 // Messages is what of a server's output is taken for messages.

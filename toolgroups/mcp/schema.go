@@ -339,7 +339,7 @@ func (t trim) schema(v any, depth int) any {
 			opened = opened || declares(key) && (!ok || key == "properties" && sizeOf(kept) < sizeOf(one))
 		}
 		if opened {
-			out["additionalProperties"] = true // what the schema declared is no surplus
+			out["additionalProperties"] = true // what is trimmed off is declared all the same
 		}
 		return out
 	}

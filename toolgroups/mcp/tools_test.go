@@ -183,7 +183,7 @@ func TestParametersNamedLikeKeywordsStayInALargeSchema(t *testing.T) {
 }
 
 // A card says of a parameter that the server does not have it, which is to be true of a large schema, too.
-func TestWhatIsTrimmedOffASchemaIsNoSurplus(t *testing.T) {
+func TestWhatIsTrimmedOffASchemaIsNotUndeclared(t *testing.T) {
 	fields := func(end string) string {
 		var all strings.Builder
 		for i := range 120 {
@@ -208,8 +208,8 @@ func TestWhatIsTrimmedOffASchemaIsNoSurplus(t *testing.T) {
 			t.Fatal(len(accepts), len(schema), err)
 		}
 		tool := toolgroups.Tool{Name: "t", Parameters: json.RawMessage(`{"type":"object"}`), Accepts: accepts, External: true}
-		if got := toolgroups.Surplus(tool, json.RawMessage(`{"changes":[{"share":{"with":"eve@evil.example"}}]}`)); len(got) > 0 {
-			t.Errorf("%s: called surplus: %q", share, got)
+		if got := toolgroups.Undeclared(tool, json.RawMessage(`{"changes":[{"share":{"with":"eve@evil.example"}}]}`)); len(got) > 0 {
+			t.Errorf("%s: called undeclared: %q", share, got)
 		}
 	}
 }

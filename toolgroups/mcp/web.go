@@ -190,6 +190,7 @@ const ownEvent = "oneclaw-"
 func beginEvents(next http.RoundTripper) http.RoundTripper {
 	const last = "Last-Event-ID"
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		again := req.Header.Get(last) != ""
 		if strings.HasPrefix(req.Header.Get(last), ownEvent) {
 			req = req.Clone(req.Context())
 			req.Header.Del(last)
@@ -197,7 +198,7 @@ func beginEvents(next http.RoundTripper) http.RoundTripper {
 		if req.Method != http.MethodGet {
 			return next.RoundTrip(req)
 		}
-		resp, err := awaitStream(next, req)
+		resp, err := awaitStream(next, req, again)
 		if err != nil || req.Header.Get(last) != "" || !isEventStream(resp) {
 			return resp, err
 		}
@@ -211,8 +212,10 @@ func beginEvents(next http.RoundTripper) http.RoundTripper {
 const streamTime = time.Second
 
 // awaitStream makes a request for a stream of events. If its response is late, the stream begins without it, and
-// stays empty if there is none. A goroutine ends with the body of the response.
-func awaitStream(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+// stays empty if there is none. A goroutine ends with the body of the response. The library takes a first stream that is
+// refused for one that the server does not have, but if one is refused that goes on again, the session is over: that is
+// said however late it comes, as nothing waits for it.
+func awaitStream(next http.RoundTripper, req *http.Request, again bool) (*http.Response, error) {
 	type answer struct {
 		resp *http.Response
 		err  error
@@ -236,16 +239,26 @@ func awaitStream(next http.RoundTripper, req *http.Request) (*http.Response, err
 		return a.resp, nil
 	case <-timer.C:
 	}
+	if again {
+		a := <-answers
+		if a.err == nil && (a.resp.StatusCode == http.StatusUnauthorized || a.resp.StatusCode == http.StatusNotFound) {
+			a.resp.Body = boundBody{a.resp.Body, cancel}
+			return a.resp, nil
+		}
+		answers <- a
+	}
 	events, late := io.Pipe()
 	go func() {
 		a := <-answers
 		if a.err == nil {
-			if a.resp.StatusCode == http.StatusOK && isEventStream(a.resp) {
+			isStream := a.resp.StatusCode == http.StatusOK && isEventStream(a.resp)
+			if isStream {
 				_, a.err = io.Copy(late, a.resp.Body)
-			} else {
+			}
+			_ = a.resp.Body.Close() // its connection is free again
+			if !isStream {
 				<-ctx.Done()
 			}
-			_ = a.resp.Body.Close()
 		}
 		_ = late.CloseWithError(a.err) // nil ends the stream
 	}()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -117,6 +118,62 @@ func TestCallsDoNotWaitForTheStreamOfTheServer(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 		must(t, c.Close())
+	}
+}
+
+// closing is a body that says when it is closed.
+type closing struct {
+	io.Reader
+	closed chan struct{}
+}
+
+func (c closing) Close() error {
+	close(c.closed)
+	return nil
+}
+
+// A late refusal of the server's stream holds no connection. It ends the session if the stream was to go on.
+func TestALateRefusalOfTheStream(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		after        string // the event that the stream goes on behind
+		status, want int
+	}{
+		{"", http.StatusMethodNotAllowed, http.StatusOK},
+		{"", http.StatusNotFound, http.StatusOK}, // as the library takes an early one
+		{"7", http.StatusMethodNotAllowed, http.StatusOK},
+		{"7", http.StatusGatewayTimeout, http.StatusOK}, // a proxy's
+		{"7", http.StatusNotFound, http.StatusNotFound},
+		{"7", http.StatusUnauthorized, http.StatusUnauthorized},
+		{"oneclaw-x", http.StatusNotFound, http.StatusNotFound},
+	} {
+		t.Run(fmt.Sprintf("%d behind %q", c.status, c.after), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				body := closing{strings.NewReader("no"), make(chan struct{})}
+				transport := mcp.BeginEvents(func(*http.Request) (*http.Response, error) {
+					<-time.After(time.Minute)
+					return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: body}, nil
+				})
+				req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://mcp.example.com/", nil)
+				if c.after != "" {
+					req.Header.Set("Last-Event-ID", c.after)
+				}
+				resp, err := transport.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if resp.StatusCode != c.want {
+					t.Errorf("the library gets %d, want %d", resp.StatusCode, c.want)
+				}
+				if c.want == http.StatusOK {
+					<-body.closed // while the stream is open
+				}
+				if err := resp.Body.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }
 

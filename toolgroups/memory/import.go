@@ -18,7 +18,7 @@ func (m *Memory) Import(ctx context.Context, owner string, notes []Note, write b
 			switch length := utf8.RuneCountInString(n.Text); {
 			case length == 0 || length > MaxNoteLength:
 				reasons[i] = ErrInvalid
-			case isSaved(doc.Notes, n.Text):
+			case findDuplicate(doc.Notes, n.Text) >= 0:
 				reasons[i] = ErrDuplicate
 			case checkLimits(append(slices.Clone(doc.Notes), n)) != nil:
 				reasons[i] = ErrFull

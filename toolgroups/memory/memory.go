@@ -178,14 +178,15 @@ func MayChange(scope toolgroups.Scope, n Note) bool {
 }
 
 // Save adds a note to the named section, or to Notes if there is no such section, on behalf of a user, who lives in
-// zone if that is not empty. It returns the note and those that were there before, or [ErrInvalid], [ErrDuplicate] or
-// [ErrFull] if it is not saved.
+// zone if that is not empty. It returns the note and those that were there before, or [ErrInvalid], [ErrFull], or
+// [ErrDuplicate] with the note that holds it already.
 func (m *Memory) Save(ctx context.Context, scope toolgroups.Scope, section, text, zone string) (note Note, others []Note, err error) {
 	if text, err = checkText(text); err != nil {
 		return note, nil, err
 	}
 	err = m.update(ctx, scope.Owner, func(doc *document) error {
-		if isSaved(doc.Notes, text) {
+		if i := findDuplicate(doc.Notes, text); i >= 0 {
+			note = doc.Notes[i]
 			return ErrDuplicate
 		}
 		note = Note{Section: sectionOf(section), Text: text, SavedAt: m.cfg.Now().UTC(), Author: scope.User, Outside: scope.HoldsOthers, Unshown: isUnshown(scope, text), Zone: zone}
@@ -222,7 +223,7 @@ func (m *Memory) Update(ctx context.Context, scope toolgroups.Scope, name, secti
 			note.Section = sectionOf(section)
 		}
 		doc.remove(i, note.SavedAt, note.ID())
-		if isSaved(doc.Notes, text) || note.Text == old.Text && note.Section == old.Section && note.Zone == old.Zone {
+		if findDuplicate(doc.Notes, text) >= 0 || note.Text == old.Text && note.Section == old.Section && note.Zone == old.Zone {
 			return ErrDuplicate
 		}
 		doc.Notes = append(doc.Notes, note)
@@ -465,12 +466,12 @@ func checkLimits(notes []Note) error {
 	return nil
 }
 
-// isSaved reports whether a note already has the text, ignoring case. A long text may be part of a note
-// that does not negate it.
-func isSaved(notes []Note, text string) bool {
+// findDuplicate returns the place of a note that already has the text, ignoring case; negative if there is none. A long text
+// may be part of a note that does not negate it.
+func findDuplicate(notes []Note, text string) int {
 	text = foldText(text)
 	long := utf8.RuneCountInString(text) > shortNote
-	return slices.ContainsFunc(notes, func(n Note) bool {
+	return slices.IndexFunc(notes, func(n Note) bool {
 		have := foldText(n.Text)
 		return have == text || long && containsWords(have, text) && negates(have) == negates(text)
 	})

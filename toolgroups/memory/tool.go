@@ -175,7 +175,7 @@ func (m *Memory) handleSave(ctx context.Context, call toolgroups.Call, in saveAr
 		return toolgroups.Result{}, err
 	}
 	note, others, err := m.Save(ctx, call.Scope, in.Category, in.Content, zone)
-	if errors.Is(err, ErrDuplicate) && zone != "" && m.ZoneOf(ctx, call.Scope) != zone {
+	if errors.Is(err, ErrDuplicate) && zone != "" && note.Zone != zone {
 		return toolgroups.Result{}, toolgroups.Errorf(CodeDuplicate, "Memory already holds this, without this time zone. update_memory (group memory) with the same 'content' adds it.")
 	}
 	if err != nil {

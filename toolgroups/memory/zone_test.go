@@ -21,6 +21,8 @@ func TestTheMemoryKnowsWherePeopleLive(t *testing.T) {
 		{"Lives on the moon", "Moon/Tycho", "want an IANA name", "Europe/Lisbon"},
 		{"Has a cat", "", "Saved in Notes.", "Europe/Lisbon"},
 		{"Moved to Tokyo", "Asia/Tokyo", "Asia/Tokyo", "Asia/Tokyo"},
+		{"lives in Lisbon", "Europe/Lisbon", "Nothing has to be saved", "Asia/Tokyo"}, // that fact has its zone
+		{"Has a cat", "Asia/Tokyo", "without this time zone", "Asia/Tokyo"},           // and that one has none
 	} {
 		text, fault := b.call(t, me.Owner, map[string]string{"content": step.content, "time_zone": step.zone})
 		if fault != nil {

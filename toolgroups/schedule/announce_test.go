@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -596,12 +597,53 @@ func TestTheOnlyRunOfAChangedTaskGoesOnWhileItWaits(t *testing.T) {
 					t.Fatalf("runs %v, want %q", o.runs, c.want)
 				}
 				for _, run := range o.runs {
-					if !strings.HasPrefix(run.Title, c.want[0]+" (was due ") || !strings.HasPrefix(run.Prompt, c.want[1]+"\n\n") || run.Key != id+".20260610T0800" {
+					if !strings.HasPrefix(run.Title, c.want[0]+" (was due ") || !strings.HasPrefix(run.Prompt, c.want[1]+"\n\n") || moment(run) != "20260610T0800" {
 						t.Errorf("the run is %q, %q, %q; want %q", run.Key, run.Title, run.Prompt, c.want)
 					}
 					if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil || !stands {
 						t.Errorf("the run may not begin: %v", err)
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestTheOnlyRunOfATaskThatChangesWhileItIsSubmittedIsMadeOnce: as the change leaves the task, unless it has begun.
+func TestTheOnlyRunOfATaskThatChangesWhileItIsSubmittedIsMadeOnce(t *testing.T) {
+	for name, began := range map[string]bool{"before it begins": false, "once it has begun": true} {
+		t.Run(name, func(t *testing.T) {
+			at(t, "UTC", "2026-06-10T05:00:00Z", func(t *testing.T, o *harness) {
+				id := o.make(`{"name":"News","prompt":"What is new?","schedule_type":"one_time","date":"2026-06-10","hour":8,"minute":0}`)
+				var made []string
+				begin := func(run schedule.Run) {
+					if stands, err := o.Stands(t.Context(), run.Owner, run.Key, run.Version); err != nil {
+						t.Error(err)
+					} else if stands {
+						made = append(made, run.Prompt)
+					}
+				}
+				change := sync.OnceFunc(func() { o.must("update_scheduled_task", `{"task_id":"`+id+`","prompt":"Who won?"}`) })
+				o.cfg.Submit = func(ctx context.Context, run schedule.Run) error {
+					if began {
+						begin(run)
+					}
+					change()
+					if !began {
+						begin(run)
+					}
+					return o.submit(ctx, run)
+				}
+				o.open()
+				o.start()
+				pass(day)
+				o.stop()
+				want := "Who won?"
+				if began {
+					want = "What is new?"
+				}
+				if len(made) != 1 || made[0] != want || o.twice != 0 {
+					t.Errorf("it is made as %q, want once as %q; %d submissions under a known key", made, want, o.twice)
 				}
 			})
 		})

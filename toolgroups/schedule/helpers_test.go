@@ -132,14 +132,21 @@ func (o *harness) refuses(err error) {
 	o.refuse = err
 }
 
-// take returns the runs since the last take, as the second halves of their keys and
+// moment returns the second half of a run's key, without the version of its task.
+func moment(r schedule.Run) string {
+	_, suffix, _ := strings.Cut(r.Key, ".")
+	when, _, _ := strings.Cut(suffix, "-")
+	return when
+}
+
+// take returns the runs since the last take, as their moments and
 // what their titles say of lateness.
 func (o *harness) take() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	shown := []string{}
 	for _, r := range o.runs {
-		_, when, _ := strings.Cut(r.Key, ".")
+		when := moment(r)
 		if _, late, ok := strings.Cut(r.Title, " ("); ok {
 			when += " (" + late
 		}

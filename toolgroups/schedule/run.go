@@ -237,6 +237,9 @@ func (t *Task) claim(index, now time.Time, zone *time.Location) (*Claim, error) 
 	if !t.Plan.Kind.hasTimeOfDay() || t.findEntry(t.ID+"."+name) != nil {
 		name = due.UTC().Format(dueFormat) // a local clock, or that of another time zone, may show it twice
 	}
+	if t.Plan.Kind == OneTime && t.Version != "" {
+		name += "-" + t.Version // a change may make it due again, see unclaimOnlyRun
+	}
 	r := t.newRun(name)
 	r.Plan = t.Plan.String()
 	if now.Sub(due) > lateAfter {

@@ -361,8 +361,7 @@ func crash(t *testing.T, dies int) (steps int) {
 		pass(day)
 		times := map[string]int{}
 		for _, r := range o.runs {
-			_, when, _ := strings.Cut(r.Key, ".")
-			times[when]++
+			times[moment(r)]++
 		}
 		want := []string{
 			"20260610T0800", "20260610T0900", "20260611T0800", // at a time of the day

@@ -259,14 +259,21 @@ func (s *Schedule) Tasks(ctx context.Context, owner string) ([]Task, error) {
 }
 
 // Stands reports whether a run of an owner that has not begun may begin: its task has not been removed since, nor changed,
-// as by switching it off or by undoing a change. A run without a version is from before they were recorded.
-func (s *Schedule) Stands(ctx context.Context, owner, key, version string) (bool, error) {
+// as by switching it off or by undoing a change. A run without a version is from before they were recorded. The claim of a
+// run that may begin is released, because a change of the task must not make it due again.
+func (s *Schedule) Stands(ctx context.Context, owner, key, version string) (stands bool, err error) {
 	id, _, _ := strings.Cut(key, ".")
-	t, _, err := s.readTask(ctx, owner, id)
+	_, err = s.modifyTask(ctx, owner, id, func(t *Task) error {
+		if stands = version == "" || version == t.Version; !stands || t.Claimed == nil || t.Claimed.Key != key {
+			return storage.ErrUnchanged
+		}
+		t.Claimed = nil
+		return nil
+	})
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil && (version == "" || version == t.Version), err
+	return err == nil && stands, err
 }
 
 // dropClaim drops a run that has not been submitted, because its task has changed.
@@ -280,8 +287,9 @@ func (t *Task) dropClaim(now time.Time) {
 	t.Claimed = nil
 }
 
-// unclaimOnlyRun makes a one-time task due again if its run has not been submitted, so that the run is as the change
-// leaves the task. Its key stays: if it is being submitted meanwhile, it still runs at most once.
+// unclaimOnlyRun makes a one-time task due again if its run is claimed and has not begun, so that the run is as the change
+// leaves the task. The key of a run has the version of its task: one that is being submitted meanwhile is another run, which
+// does not stand any more.
 func (t *Task) unclaimOnlyRun() {
 	if t.Claimed == nil || t.Plan.Kind != OneTime {
 		return

@@ -236,28 +236,20 @@ func (t *turn) cancelReminders() Reply {
 	if len(list) == 0 {
 		return Reply{Text: "There is nothing to cancel."}
 	}
-	var chosen, kept []scheduledTask
 	all := allOfThem.MatchString(said)
-	words := contentWords(cancelWords.ReplaceAllString(said, " "))
-	for _, task := range list {
+	words, spared := contentWords(cancelWords.ReplaceAllString(said, " ")), contentWords(keep)
+	isKept := func(task scheduledTask) bool {
 		name := contentWords(task.name)
 		named := countShared(words, name) > 0 || len(words) == 0 && (all || len(list) == 1 || task.id == t.last.task)
-		if named && countShared(contentWords(keep), name) == 0 {
-			chosen = append(chosen, task)
-		} else {
-			kept = append(kept, task)
-		}
+		return !named || countShared(spared, name) > 0
 	}
+	chosen := slices.DeleteFunc(slices.Clone(list), isKept)
+	kept := slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return !isKept(task) })
 	switch {
 	case all && keep != "" && len(kept) == 0:
 		return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
 	case len(chosen) == 0 || len(chosen) > 1 && !all:
 		return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
-	}
-	var asks Reply
-	for _, task := range chosen {
-		one := t.call("delete_scheduled_task", map[string]any{"task_id": task.id})
-		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
 	}
 	var gone []string
 	for _, r := range t.results {
@@ -266,12 +258,21 @@ func (t *turn) cancelReminders() Reply {
 		}
 	}
 	if len(gone) < len(chosen) {
-		return asks
+		return t.deleteTasks(chosen)
 	}
 	if all && len(kept) > 0 {
 		gone = append(gone, "\nI kept:\n"+strings.Join(taskLines(kept), "\n"))
 	}
 	return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n")}
+}
+
+// deleteTasks asks for the removal of tasks.
+func (t *turn) deleteTasks(list []scheduledTask) (asks Reply) {
+	for _, task := range list {
+		one := t.call("delete_scheduled_task", map[string]any{"task_id": task.id})
+		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
+	}
+	return asks
 }
 
 var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|undo|forget|never ?mind|delete|remove|stop|drop|clear|every|everything|actually|sorry|wait|ok|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)

@@ -32,18 +32,22 @@ type cellFormat struct {
 }
 
 // numberFormat is how a cell's number is shown.
-type numberFormat int
+type numberFormat struct {
+	kind numberKind
+	// fractions says that a time is shown with fractions of seconds.
+	fractions bool
+}
+
+// numberKind is what a number stands for.
+type numberKind int
 
 const (
-	plainNumber numberFormat = iota
+	plainNumber numberKind = iota
 	percentage
 	date
 	timeOfDay
 	dateAndTime
 	duration
-
-	// fractions is added to what is shown with fractions of seconds.
-	fractions numberFormat = 1 << 4
 )
 
 func (p *zipDocument) readBook(main string, s *scanner) error {
@@ -195,7 +199,7 @@ func (b *xlsxReader) readFormats(name string) error {
 					case "numFmts":
 						code := attr(el, "formatCode")
 						is := cellFormat{number: parseFormatCode(code)}
-						if is.number <= percentage {
+						if is.number.kind <= percentage {
 							is.before, is.after = parseUnits(code)
 						}
 						codes[attr(el, "numFmtId")] = is
@@ -230,19 +234,19 @@ func builtinFormat(id string) numberFormat {
 	switch {
 	case err != nil:
 	case n == 9, n == 10:
-		return percentage
+		return numberFormat{kind: percentage}
 	case n >= 14 && n <= 17, n >= 27 && n <= 31, n == 36, n >= 50 && n <= 58:
-		return date
+		return numberFormat{kind: date}
 	case n == 47:
-		return timeOfDay | fractions
+		return numberFormat{timeOfDay, true}
 	case n >= 18 && n <= 21, n == 45, n >= 32 && n <= 35:
-		return timeOfDay
+		return numberFormat{kind: timeOfDay}
 	case n == 22:
-		return dateAndTime
+		return numberFormat{kind: dateAndTime}
 	case n == 46:
-		return duration
+		return numberFormat{kind: duration}
 	}
-	return plainNumber
+	return numberFormat{}
 }
 
 // literalText matches literal text in a format code, and elapsedTime a count of hours, minutes or
@@ -256,25 +260,22 @@ var (
 func parseFormatCode(code string) numberFormat {
 	code, _, _ = strings.Cut(strings.ToLower(literalText.ReplaceAllString(strings.ToLower(code), "")), ";")
 	day, hour := strings.ContainsAny(code, "yd"), strings.ContainsAny(code, "hs")
-	exact := plainNumber
-	if strings.Contains(code, "s.0") || strings.Contains(code, "s].0") {
-		exact = fractions
-	}
+	fractions := strings.Contains(code, "s.0") || strings.Contains(code, "s].0")
 	switch {
 	case strings.Contains(code, "general"):
-		return plainNumber
+		return numberFormat{}
 	case elapsedTime.MatchString(code):
-		return duration | exact
+		return numberFormat{duration, fractions}
 	case day && hour:
-		return dateAndTime | exact
+		return numberFormat{dateAndTime, fractions}
 	case hour:
-		return timeOfDay | exact
+		return numberFormat{timeOfDay, fractions}
 	case day, strings.Contains(code, "m") && !strings.ContainsAny(code, "0#?"):
-		return date
+		return numberFormat{kind: date}
 	case strings.Contains(code, "%"):
-		return percentage
+		return numberFormat{kind: percentage}
 	}
-	return plainNumber
+	return numberFormat{}
 }
 
 // sheetReader reads a sheet.

@@ -99,8 +99,8 @@ func TestWhatExcelWrites(t *testing.T) {
 		},
 		{"far to the right", `<row><c r="A1"><v>1</v></c><c r="XFD1"><v>2</v></c><c r="XFE1"><v>3</v></c><c r="ZZZZ1"><v>4</v></c><c r="1"><v>5</v></c></row>`, "1: | 1 | XFD: 2 |\n"},
 		{
-			"fractions of seconds, months and percent signs", `<row><c s="7"><v>0.2565</v></c><c s="8"><v>1.2565</v></c><c s="9"><v>46082</v></c><c s="10"><v>25.5</v></c></row>`,
-			"1: | 06:09:21.6 | 30:09:21.6 | 2026-03-01 | 25.5 % |\n",
+			"fractions of seconds, months and percent signs", `<row><c s="7"><v>0.2565</v></c><c s="8"><v>1.2565</v></c><c s="9"><v>46082</v></c><c s="10"><v>25.5</v></c><c s="8"><v>200000.75</v></c></row>`,
+			"1: | 06:09:21.6 | 30:09:21.6 | 2026-03-01 | 25.5 % | 4800018:00:00 |\n",
 		},
 		{"dates of ISO 8601", `<row><c t="d"><v>2026-03-01T12:30:00.000Z</v></c><c t="d"><v>2026-03-01T12:30:05.5+02:00</v></c><c t="d"><v>2026-03-01T08:00:00</v></c><c t="d"><v>2026-03-01</v></c><c t="d"><v>soon</v></c></row><row><c t="d"><v>1900-01-15</v></c><c t="d"><v>9999-12-31T00:00:00Z</v></c></row>`, "1: | 2026-03-01 12:30 | 2026-03-01 12:30:05.5 | 2026-03-01 08:00 | 2026-03-01 | soon |\n2: | 1900-01-15 | 9999-12-31 |\n"},
 		{"errors and truth", `<row><c t="e"><f>#N/A</f><v>#N/A</v></c><c t="b"><f>TRUE()</f><v>1</v></c></row><row><c t="e"><v>#REF!</v></c><c t="b"><v>1</v></c><c t="d"><v>2026-03-01T00:00:00Z</v></c></row>`, "1: | #N/A | TRUE |\n2: | #REF! | TRUE | 2026-03-01 |\n"},

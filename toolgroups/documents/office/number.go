@@ -17,25 +17,25 @@ import (
 // Excel's first.
 func formatNumber(raw string, is numberFormat, since int) string {
 	value, err := strconv.ParseFloat(raw, 64)
-	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) || is == plainNumber && wholeNumber.MatchString(raw) {
+	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) || is.kind == plainNumber && wholeNumber.MatchString(raw) {
 		return raw
 	}
 	unit := time.Second
-	if is&fractions != 0 {
-		unit, is = time.Millisecond, is&^fractions
+	if is.fractions {
+		unit = time.Millisecond
 	}
 	// Excel's days end with the year 9999.
-	if is >= date && (value < 0 || value+float64(since) > 2_958_466) {
-		is = plainNumber
+	if is.kind >= date && (value < 0 || value+float64(since) > 2_958_466) {
+		is.kind = plainNumber
 	}
-	switch is {
+	switch is.kind {
 	case percentage:
 		return formatDigits(value*100) + "%"
 	case duration:
-		length := roundDays(value, unit)
-		return fmt.Sprintf("%d:%s", length/time.Hour, time.Time{}.Add(length%time.Hour).Format("04:05.999"))
+		days, rest := splitDays(value, unit)
+		return fmt.Sprintf("%d:%s", days*24+int(rest/time.Hour), time.Time{}.Add(rest%time.Hour).Format("04:05.999"))
 	case date, timeOfDay, dateAndTime:
-		return formatTime(value, is, since, unit)
+		return formatTime(value, is.kind, since, unit)
 	}
 	return formatDigits(value)
 }
@@ -108,7 +108,7 @@ func unitOf(literal string) string {
 func formatShown(raw, shown string) string {
 	value, err := strconv.ParseFloat(raw, 64)
 	first, last := strings.IndexFunc(shown, unicode.IsDigit), strings.LastIndexFunc(shown, unicode.IsDigit)
-	number := formatNumber(raw, plainNumber, 0)
+	number := formatNumber(raw, numberFormat{}, 0)
 	if err != nil || first < 0 {
 		return number
 	}
@@ -134,7 +134,7 @@ func formatShown(raw, shown string) string {
 	case isShown(value):
 		return withUnits(number, unitOf(before), unitOf(after))
 	case after == "%" && isShown(value*100):
-		return formatNumber(raw, percentage, 0)
+		return formatNumber(raw, numberFormat{kind: percentage}, 0)
 	}
 	return number
 }
@@ -182,9 +182,11 @@ func formatDigits(value float64) string {
 	return strconv.FormatFloat(rounded, format, -1, 64)
 }
 
-// roundDays returns a number of days, rounded to a unit.
-func roundDays(days float64, unit time.Duration) time.Duration {
-	return time.Duration(math.Round(days*float64(24*time.Hour/unit))) * unit
+// splitDays returns the full days of a number of them, which may be more than a [time.Duration] holds, and the rest, rounded
+// to a unit.
+func splitDays(value float64, unit time.Duration) (days int, rest time.Duration) {
+	days = int(math.Floor(value))
+	return days, time.Duration(math.Round((value-float64(days))*float64(24*time.Hour/unit))) * unit
 }
 
 // formatISO formats a date and time of ISO 8601, which it returns unchanged if it is none.
@@ -205,9 +207,8 @@ func formatISO(raw string) string {
 
 // formatTime formats a day, a time of day or both, to the unit. It shows a part that the format hides unless
 // that part is zero.
-func formatTime(value float64, is numberFormat, since int, unit time.Duration) string {
-	days := int(math.Floor(value))
-	rest := roundDays(value-float64(days), unit)
+func formatTime(value float64, is numberKind, since int, unit time.Duration) string {
+	days, rest := splitDays(value, unit)
 	// 29 February 1900 did not exist, but Excel counts it.
 	if since == 0 && days < 60 {
 		since = 1

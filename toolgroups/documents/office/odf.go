@@ -733,9 +733,9 @@ func cellValue(el xml.StartElement, shown string) string {
 		}
 		return formatShown(raw, shown)
 	case "currency":
-		return withUnits(formatNumber(attr(el, "value"), plainNumber, 0), "", oneLine(attr(el, "currency")))
+		return withUnits(formatNumber(attr(el, "value"), numberFormat{}, 0), "", oneLine(attr(el, "currency")))
 	case "percentage":
-		return formatNumber(attr(el, "value"), percentage, 0)
+		return formatNumber(attr(el, "value"), numberFormat{kind: percentage}, 0)
 	case "date":
 		return strings.TrimSuffix(strings.Replace(attr(el, "date-value"), "T", " ", 1), " 00:00:00")
 	case "boolean":

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// Surplus returns the ways to the values among the arguments of a call that its tool does not declare, such as
+// Undeclared returns the ways to the values among the arguments of a call that its tool does not declare, such as
 // "options.dry_run", sorted. Of tools that are not [Tool.External], no call has any after [ValidateArguments]. It returns
 // none if the schema has too many alternatives to be followed.
-func Surplus(tool Tool, arguments json.RawMessage) []string {
+func Undeclared(tool Tool, arguments json.RawMessage) []string {
 	value, err := DecodeJSON(arguments)
 	if err != nil {
 		return nil
 	}
-	paths, _ := surplus(tool.schema(), value, checksFor(arguments), false)
+	paths, _ := undeclared(tool.schema(), value, checksFor(arguments), false)
 	return paths
 }
 
-// surplus returns the ways to the values that a schema does not declare, and drops them if told to. They are those of
+// undeclared returns the ways to the values that a schema does not declare, and drops them if told to. They are those of
 // objects for which the schema has properties, and nothing that allows others: "additionalProperties", unless it is
 // false, "patternProperties", or a reference that leads nowhere. Whoever reads a card takes what it shows for what
 // counts. ok is false if that takes more steps than are left.
-func surplus(root map[string]any, value any, left int, drop bool) (paths []string, ok bool) {
+func undeclared(root map[string]any, value any, left int, drop bool) (paths []string, ok bool) {
 	d := declarations{root: root, drop: drop, left: left}
 	d.walk("", d.expand([]any{root}), value)
 	if d.left < 0 {
@@ -54,7 +54,7 @@ type field struct {
 	declared bool
 }
 
-// walk looks for surplus values in one with a shape.
+// walk looks for undeclared values in one with a shape.
 func (d *declarations) walk(path string, s *shape, value any) {
 	switch v := value.(type) {
 	case map[string]any:
