@@ -21,7 +21,7 @@
 //
 // Each refusal names its source: "its page" is the list of errors of the refusing method
 // (docs.slack.dev/reference/methods/<name>), and "assumed" means that no source was found. docs/live.md
-// lists the assumptions.
+// and SERVICES.md list the assumptions.
 //
 // Everything is kept in memory and bounded. A Server has no goroutine of its own until [Server.Start] or
 // the first socket; [Server.Close] ends every request and socket and waits until they have ended.
