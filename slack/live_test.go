@@ -144,8 +144,6 @@ func TestARefusedNameIsNotWaitedFor(t *testing.T) {
 }
 
 // A canvas is downloaded as HTML, which is no page to sign in.
-//
-// Live D.
 func TestCanvasesAreRead(t *testing.T) {
 	f := start(t, quick(), nil)
 	f.say(f.dm, "look", &emulator.SayOptions{Files: []emulator.Attachment{{Name: "Plan", MIME: "application/vnd.slack-docs", Data: []byte("<h1>plan</h1>")}}})
@@ -160,8 +158,6 @@ func TestCanvasesAreRead(t *testing.T) {
 }
 
 // A response_url takes five answers; the last says that there are no more.
-//
-// Live D.
 func TestFiveAnswersToACommand(t *testing.T) {
 	f := start(t, quick(), nil)
 	channel := f.make(emulator.ChannelSpec{ID: "C9", Members: []string{f.user}, WithoutBot: true})

@@ -22,8 +22,6 @@ import (
 
 // Telegram keeps 100 entities of a message and drops the others, so that a text with more
 // is sent in parts that have fewer.
-//
-// Live D.
 func TestAllFormattingArrives(t *testing.T) {
 	var text strings.Builder
 	words := map[string]bool{}
@@ -59,8 +57,6 @@ func TestAllFormattingArrives(t *testing.T) {
 }
 
 // In a topic that is closed administrators alone write: the answer goes to the chat.
-//
-// Live D.
 func TestAClosedTopic(t *testing.T) {
 	s := newEmulated(t)
 	forum := s.chat(t, emulator.ChatSpec{Kind: emulator.Supergroup, Title: "F", Forum: true, User: s.ann})
@@ -81,8 +77,6 @@ func TestAClosedTopic(t *testing.T) {
 
 // Telegram decodes percent signs in the name of a file, and servers that are older end it
 // at a quote or semicolon.
-//
-// Live D.
 func TestFileNamesArrive(t *testing.T) {
 	s := newEmulated(t)
 	for _, name := range []string{`a;b "c".txt`, "100%.txt", "50%41.txt", `back\slash.txt`, "grüße.txt", "a=b&c+d.txt"} {
@@ -211,8 +205,6 @@ func TestDoctorTellsOfPrivacyMode(t *testing.T) {
 
 // A newer poll ends the older one, so that nobody waits for the poll of a bot that has
 // crashed, and two that fight are found out soon.
-//
-// Live D.
 func TestTheFormerPollKeepsNobodyOut(t *testing.T) {
 	s := newEmulated(t)
 	ended := make(chan error, 1)

@@ -8,7 +8,7 @@ import (
 )
 
 // Weights of the ranking. They were checked on query sets that were not used for tuning; see
-// docs/tool-search.md.
+// docs/measured.md.
 const (
 	saturation = 2   // BM25 k1
 	lengthNorm = 0.6 // BM25 b

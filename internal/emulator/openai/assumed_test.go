@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// What is assumed of a service is listed in docs/live.md, and nothing else is.
+// What is assumed of a service is listed in SERVICES.md, and nothing else is.
 func TestAssumedRulesAreListed(t *testing.T) {
 	source, err := os.ReadFile("personalities.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := os.ReadFile("../../../docs/live.md")
+	document, err := os.ReadFile("../SERVICES.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, list, ok := strings.Cut(string(document), "### Rules that are assumed")
 	if !ok {
-		t.Fatal("docs/live.md has no list")
+		t.Fatal("SERVICES.md has no list")
 	}
 	name := regexp.MustCompile(`Name: "([^"]+)"`)
 	assumed, service := map[string]bool{}, ""

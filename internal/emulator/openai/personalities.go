@@ -7,7 +7,7 @@ import (
 
 // profiles are the emulated services. Each names the sources of its rules: a page of the service's
 // documentation, a source file of the server, or a thread in an issue tracker. "assumed" means that
-// no source was found; docs/live.md lists those rules.
+// no source was found; internal/emulator/SERVICES.md lists those rules.
 var profiles = []Profile{
 	{
 		Name: "openai", URL: "https://api.openai.com/v1", Model: "gpt-4.1",

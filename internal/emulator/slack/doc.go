@@ -20,7 +20,7 @@
 // its socket breaks, it is sent again a limited number of times; see [Delivery].
 //
 // Each refusal names its source: "its page" is the list of errors of the refusing method
-// (docs.slack.dev/reference/methods/<name>), and "assumed" means that no source was found. docs/live.md
+// (docs.slack.dev/reference/methods/<name>), and "assumed" means that no source was found. SERVICES.md
 // lists the assumptions.
 //
 // Everything is kept in memory and bounded. A Server has no goroutine of its own until [Server.Start] or

@@ -15,7 +15,7 @@
 // Each refusal names its source. Files ending in .cpp belong to the service's own source
 // (github.com/tdlib/telegram-bot-api, or tdlib/td if it says so or only that has the file),
 // core.telegram.org/api/errors lists the errors of the server behind the Bot API, and "assumed" means
-// that no source was found. docs/live.md lists the assumptions.
+// that no source was found. SERVICES.md lists the assumptions.
 //
 // Everything is kept in memory and bounded. A Server has no goroutine of its own until [Server.Start];
 // [Server.Close] ends every request and waits for its handler.

@@ -55,7 +55,7 @@ func TestPinnedVersionsAreThoseThatAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := map[string]bool{}
-	for _, file := range append(claims, "../../../docs/live.md") {
+	for _, file := range append(claims, "../SERVICES.md") {
 		for _, m := range regexp.MustCompile("(@?[a-zA-Z][a-zA-Z0-9/-]*)`? ([0-9]+\\.[0-9]+\\.[0-9]+)").FindAllStringSubmatch(string(readFile(t, file)), -1) {
 			if name := strings.ToLower(m[1]); pinned[name] != "" {
 				if named[name] = true; m[2] != pinned[name] {
