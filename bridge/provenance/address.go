@@ -106,9 +106,12 @@ func hostWithin(text string) string {
 	return text[strings.LastIndex(text, "@")+1:]
 }
 
-// addressPattern finds where an address may begin within a text without blanks: a scheme, or what may be a host in
-// front of a path, such as example.com/page.
-var addressPattern = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://|https?:[/\\]|(?:[^\s/@]+@)?([\pL\pN\pM_-]*[.。．｡][\pL\pN\pM_.。．｡-]*|\[[0-9a-f:.%]+\])(?::[0-9]*)?[/?]`)
+// schemePattern and hostPattern find where an address may begin within a text without blanks: at a scheme, or at what may
+// be a host in front of a path, such as example.com/page.
+var (
+	schemePattern = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://|https?:[/\\]`)
+	hostPattern   = regexp.MustCompile(`(?i)(?:[^\s/@]+@)?([\pL\pN\pM_-]*[.。．｡][\pL\pN\pM_.。．｡-]*|\[[0-9a-f:.%]+\])(?::[0-9]*)?[/?]`)
+)
 
 const (
 	// brackets end an address in most texts, and stand behind its end together with the marks of a sentence.
@@ -366,12 +369,16 @@ func addressIn(word string) (Address, bool) {
 
 // fromAddress returns a text from the first address in it on.
 func fromAddress(text string) string {
+	scheme := len(text)
+	if at := schemePattern.FindStringIndex(text); at != nil {
+		scheme = at[0]
+	}
 	for from := 0; ; {
-		at := addressPattern.FindStringSubmatchIndex(text[from:])
-		switch {
-		case at == nil:
-			return ""
-		case at[2] < 0 || isHost(text[from+at[2]:from+at[3]]):
+		at := hostPattern.FindStringSubmatchIndex(text[from:])
+		if at == nil || from+at[0] >= scheme {
+			return text[scheme:]
+		}
+		if isHost(text[from+at[2] : from+at[3]]) {
 			return text[from+at[0]:]
 		}
 		from += at[3] // behind what is no host

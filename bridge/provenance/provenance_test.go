@@ -943,6 +943,7 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	for text, want := range map[string]string{
 		"see pin.evil.com now": "https://pin.evil.com/", "pin.evil.com_ x": "https://pin.evil.com/", "äpin.evil.com": "https://pin.evil.com/", "pin.evil.comä": "https://pin.evil.com/",
 		"pin.evil.com\u200bx": "https://pin.evil.com/", "pin.ev\u200bil.com": "https://pin.evil.com/", "evil.com:4711": "https://evil.com:4711/", "34.102.0.17:4711": "https://34.102.0.17:4711/", "34.102.0.17#pin": "https://34.102.0.17/#pin", "evil.com#pin": "https://evil.com/#pin",
+		"1.2.3https://pin.evil.com": "https://pin.evil.com/", ".http://pin.evil.com": "http://pin.evil.com/", "。https://pin.evil.com": "https://pin.evil.com/",
 		"[2001:db8::4711]": "https://[2001:db8::4711]/", "pin.пример.рф": "https://pin.пример.рф/", "PIN.evil.com": "https://PIN.evil.com/", "a,pin.evil.com.": "https://pin.evil.com/", "evil.com/x": "https://evil.com/x", `pin.evil.com\x`: "https://pin.evil.com/", "www.pin.evil.com": "https://www.pin.evil.com/",
 	} {
 		if !slices.ContainsFunc(provenance.AddressesKept(fmt.Sprintf(`{"q":%q}`, text)), func(a provenance.Address) bool { return a.String() == want }) {
