@@ -186,7 +186,7 @@ func TestDemoPage(t *testing.T) {
 	}
 
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
-	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+	staysInside(t, ctx, "demo")
 	picture(t, ctx, "demo-narrow")
 }
 
@@ -269,7 +269,7 @@ func TestDemoPageRouting(t *testing.T) {
 		return h[0][0] < h[0].at(-1) && Math.min(...h[2]) > Math.max(...h[0], ...h[1]); })()`)
 	picture(t, ctx, "demo-routing")
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
-	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+	staysInside(t, ctx, "demo-routing")
 	picture(t, ctx, "demo-routing-narrow")
 }
 
@@ -380,9 +380,9 @@ func TestDemoPageInTheMaking(t *testing.T) {
 			picture(t, ctx, "making-"+name+"-"+s)
 		}
 		do(t, ctx, chromedp.EmulateViewport(390, 844))
-		waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
 		for _, pane := range []string{"telegram", "slack"} {
 			do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf(`.which button[value="%s"]`, pane))))
+			staysInside(t, ctx, "making-"+name+"-"+pane)
 			picture(t, ctx, "making-"+name+"-narrow-"+pane)
 		}
 		do(t, ctx, chromedp.EmulateViewport(1440, 1000))
@@ -505,7 +505,7 @@ func TestDemoPageFirstScreen(t *testing.T) {
 		waitFor(t, ctx, `document.querySelector("#telegram .log").getBoundingClientRect().height >= innerHeight / 2`)
 		waitFor(t, ctx, `(() => { const pane = document.getElementById("telegram");
 			return pane.querySelector("textarea").getBoundingClientRect().width >= pane.getBoundingClientRect().width / 2; })()`)
-		waitFor(t, ctx, `document.documentElement.scrollWidth <= innerWidth`)
+		staysInside(t, ctx, "demo-first")
 		picture(t, ctx, fmt.Sprintf("demo-first-%d", size.width))
 	}
 }
@@ -528,6 +528,7 @@ func TestDemoPageInvites(t *testing.T) {
 				return [6, 8].includes(all.length) && groups.every((g) => g.querySelector("h3").innerText !== "") &&
 					new Set(places.map((p) => p.left)).size === 2 && places.every((p) => p.top >= 0 && p.bottom <= pane.querySelector("textarea").getBoundingClientRect().top) &&
 					pane.querySelector("figcaption").innerText.startsWith("Each bar is one call of the model") && document.documentElement.scrollWidth <= innerWidth; })()`, pane))
+			staysInside(t, ctx, "demo-invites-"+pane)
 			picture(t, ctx, fmt.Sprintf("demo-invites-%s-%d", pane, size.width))
 		}
 	}
@@ -572,6 +573,7 @@ func TestDemoPageInvites(t *testing.T) {
 				(%[1]t ? log.getBoundingClientRect().right <= thread.left + 1 && log.getBoundingClientRect().width >= 280 : thread.width >= pane.width - 3); })()`, size.beside))
 		for _, s := range []string{"dark", "light"} {
 			scheme(t, ctx, s)
+			staysInside(t, ctx, "demo-thread")
 			picture(t, ctx, fmt.Sprintf("demo-thread-%d-%s", size.width, s))
 		}
 		do(t, ctx, chromedp.Click(chromedp.CSS("#slack-thread .back")))
@@ -674,13 +676,15 @@ func connect(t *testing.T, ctx context.Context, pane string) {
 	}
 	tab, cancel := chromedp.NewContext(ctx)
 	defer cancel()
-	do(t, tab, chromedp.Navigate(link))
+	do(t, tab, chromedp.EmulateViewport(390, 844), chromedp.Navigate(link))
 	waitFor(t, tab, `document.body.innerText.includes("(telegram:")`)
+	staysInside(t, tab, "sign-in")
 	picture(t, tab, "before")
 	for _, button := range []string{"a", "button"} {
 		if _, err := chromedp.RunResponse(tab, chromedp.Click(chromedp.CSS(button))); err != nil {
 			t.Fatal(err)
 		}
+		staysInside(t, tab, "sign-in after "+button)
 		picture(t, tab, "after-"+button)
 	}
 	proof, err := chromedp.Run(tab, chromedp.Evaluate[string](`document.querySelector("code").innerText`))

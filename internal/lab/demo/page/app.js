@@ -592,7 +592,7 @@ class Pane {
     this.costShown = key;
     const names = ledger?.groups ?? [];
     groups.replaceChildren("Loaded: ", ...(names.length ? names.map((n) => el("span", { className: "chip" }, n)) : ["no tool group yet"]));
-    const calls = ledger?.calls ?? [];
+    const all = ledger?.calls ?? [], before = Math.max(0, all.length - 40), calls = all.slice(before);
     const top = Math.max(1, ...calls.map((c) => c.all));
     // Bars of calls that were routed alike stand together, over the name of the way.
     const runs = [];
@@ -600,7 +600,7 @@ class Pane {
       if (!runs.length || runs.at(-1).routing !== c.routing) runs.push({ routing: c.routing, bars: [] });
       const used = el("i");
       used.style.height = (100 * c.tokens / top) + "%";
-      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}` }, used));
+      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${before + i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}` }, used));
     });
     chart.replaceChildren(...runs.map((r) => el("div", { className: "run" },
       el("div", { className: "bars" }, ...r.bars), el("div", { className: "mode" }, r.routing))));
@@ -612,7 +612,7 @@ class Pane {
     }
     const now = calls.at(-1);
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
-    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}`).join("; "));
+    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${before + i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}`).join("; "));
     caption.replaceChildren(bars + " Last: ", el("b", {}, `${plural(now.tools, "tool", "tools")}, ${share(now)}`),
       ". Saved so far: ", el("b", {}, `${saved} %`), ".");
   }
