@@ -205,7 +205,7 @@ func TestDemoPageSendsWhatAPhoneCan(t *testing.T) {
 		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("17*2"), chromedp.KeyEvent("\r"))
 		says(t, ctx, pane, "34")
 		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply edit"])[last()]`, pane)), chromedp.KeyEvent("\r"))
-		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("Editing")`, pane))
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("%s .staged").innerText.includes("Editing")`, inside(pane)))
 		do(t, ctx, chromedp.KeyEvent("3"), chromedp.KeyEvent("\r"))
 		waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .mine")].at(-1).innerText.includes("17*23")`, pane))
 		picture(t, ctx, "demo-edit-"+pane)

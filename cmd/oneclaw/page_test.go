@@ -92,6 +92,11 @@ func waitFor(t *testing.T, ctx context.Context, expression string) {
 	}
 }
 
+// inside is the selector of where a person goes on in a pane: in Slack the thread that is open, if there is one.
+func inside(pane string) string {
+	return fmt.Sprintf(`:is(#%[1]s-thread:not([hidden]), #%[1]s:not(:has(> .side:not([hidden]))))`, pane)
+}
+
 // says waits until the newest message in a pane is the bot's and has a text in it.
 func says(t *testing.T, ctx context.Context, pane, text string) {
 	t.Helper()
@@ -181,7 +186,7 @@ func TestDemoPage(t *testing.T) {
 	}
 
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
-	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+	staysInside(t, ctx, "demo")
 	picture(t, ctx, "demo-narrow")
 }
 
@@ -191,15 +196,15 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	t.Helper()
 	choose := func(files string) {
 		t.Helper()
-		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const input = document.querySelector("#%s .files"), all = new DataTransfer();
+		do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const input = document.querySelector("%s .files"), all = new DataTransfer();
 			for (const f of [%s]) all.items.add(f);
-			input.files = all.files; input.dispatchEvent(new Event("change")); })()`, pane, files)))
-		waitFor(t, ctx, fmt.Sprintf(`!document.querySelector("#%s .staged").hidden`, pane))
+			input.files = all.files; input.dispatchEvent(new Event("change")); })()`, inside(pane), files)))
+		waitFor(t, ctx, fmt.Sprintf(`!document.querySelector("%s .staged").hidden`, inside(pane)))
 	}
 	send := func(text string) {
 		t.Helper()
-		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent(text), chromedp.KeyEvent("\r"))
-		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("#%s .staged").hidden && [...document.querySelectorAll("#%[1]s .mine")].slice(-2).some((m) => m.innerText.includes(%[2]q))`, pane, text))
+		do(t, ctx, chromedp.Focus(chromedp.CSS(inside(pane)+" textarea")), chromedp.KeyEvent(text), chromedp.KeyEvent("\r"))
+		waitFor(t, ctx, fmt.Sprintf(`document.querySelector("%s .staged").hidden && [...document.querySelectorAll("%[1]s .mine")].slice(-2).some((m) => m.innerText.includes(%[2]q))`, inside(pane), text))
 	}
 	// unfold opens what is under the newest answer, and waits for words in it.
 	unfold := func(words ...string) {
@@ -219,7 +224,7 @@ func points(t *testing.T, ctx context.Context, pane string) int {
 	// What was spoken is answered in text, and then spoken as well.
 	waitFor(t, ctx, fmt.Sprintf(`(() => { const m = [...document.querySelectorAll("#%s .msg")].at(-1); return !m.classList.contains("mine") && m.querySelector("audio") !== null })()`, pane))
 	unfold("cannot be heard", "as a machine wrote it down")
-	staged := fmt.Sprintf(`document.querySelector("#%s .staged").innerText.includes("3 pages")`, pane)
+	staged := fmt.Sprintf(`document.querySelector("%s .staged").innerText.includes("3 pages")`, inside(pane))
 	for range 10 { // the message may be shown anew between the focus and the key
 		do(t, ctx, chromedp.Focus(fmt.Sprintf(`(//section[@id=%q]//button[@class="reply" and contains(@aria-label, "3 pages")])[last()]`, pane)), chromedp.KeyEvent("\r"))
 		if there, _ := chromedp.Run(ctx, chromedp.Poll[bool](staged, chromedp.WithPollingTimeout(patience/10))); there {
@@ -264,7 +269,7 @@ func TestDemoPageRouting(t *testing.T) {
 		return h[0][0] < h[0].at(-1) && Math.min(...h[2]) > Math.max(...h[0], ...h[1]); })()`)
 	picture(t, ctx, "demo-routing")
 	do(t, ctx, chromedp.EmulateViewport(390, 844))
-	waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
+	staysInside(t, ctx, "demo-routing")
 	picture(t, ctx, "demo-routing-narrow")
 }
 
@@ -336,7 +341,7 @@ func TestDemoPageBackground(t *testing.T) {
 		cancel := fmt.Sprintf(`//section[@id=%q]//*[@class="buttons"]//button[.="Cancel"]`, pane)
 		ask := func(times int) {
 			t.Helper()
-			do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("In the background, what time is it in Tokyo?\r"))
+			do(t, ctx, chromedp.Focus(chromedp.CSS(inside(pane)+" textarea")), chromedp.KeyEvent("In the background, what time is it in Tokyo?\r"))
 			has("the result comes here", times)
 			waitFor(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("#%s .buttons button")].some((b) => b.innerText === "Cancel")`, pane))
 		}
@@ -375,9 +380,9 @@ func TestDemoPageInTheMaking(t *testing.T) {
 			picture(t, ctx, "making-"+name+"-"+s)
 		}
 		do(t, ctx, chromedp.EmulateViewport(390, 844))
-		waitFor(t, ctx, `document.documentElement.scrollWidth <= 390`)
 		for _, pane := range []string{"telegram", "slack"} {
 			do(t, ctx, chromedp.Click(chromedp.CSS(fmt.Sprintf(`.which button[value="%s"]`, pane))))
+			staysInside(t, ctx, "making-"+name+"-"+pane)
 			picture(t, ctx, "making-"+name+"-narrow-"+pane)
 		}
 		do(t, ctx, chromedp.EmulateViewport(1440, 1000))
@@ -389,11 +394,11 @@ func TestDemoPageInTheMaking(t *testing.T) {
 	}
 	write := func(pane, text string) {
 		t.Helper()
-		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent(text))
+		do(t, ctx, chromedp.Focus(chromedp.CSS(inside(pane)+" textarea")), chromedp.KeyEvent(text))
 	}
 	send := func(pane string) {
 		t.Helper()
-		do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent("\r"))
+		do(t, ctx, chromedp.Focus(chromedp.CSS(inside(pane)+" textarea")), chromedp.KeyEvent("\r"))
 	}
 	tab := func(place string) {
 		t.Helper()
@@ -412,11 +417,11 @@ func TestDemoPageInTheMaking(t *testing.T) {
 		do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]//*[@class="buttons"]//button[.="Allow once"]`, pane)))
 	}
 	has("slack", ".tasks li:not(.done)")
-	waitFor(t, ctx, `!document.querySelector("#slack .halt").hidden`)
+	waitFor(t, ctx, `!document.querySelector("#slack-thread .halt").hidden`)
 	looks("middle")
-	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .halt")))
+	do(t, ctx, chromedp.Click(chromedp.CSS("#slack-thread .halt")))
 	says(t, ctx, "slack", "stopped")
-	waitFor(t, ctx, `document.querySelector("#slack .halt").hidden`)
+	waitFor(t, ctx, `document.querySelector("#slack-thread .halt").hidden`)
 	says(t, ctx, "telegram", "I ran sleep 5")
 	looks("end")
 	for _, pane := range []string{"telegram", "slack"} {
@@ -425,12 +430,12 @@ func TestDemoPageInTheMaking(t *testing.T) {
 	send("telegram")
 	send("slack")
 	says(t, ctx, "slack", "I am OneClaw")
-	waitFor(t, ctx, `!document.querySelector("#slack .halt").hidden`)
+	waitFor(t, ctx, `!document.querySelector("#slack-thread .halt").hidden`)
 	says(t, ctx, "telegram", "⏹ Stop")
 	looks("growing")
 	says(t, ctx, "telegram", "google_tasks")
 	says(t, ctx, "slack", "google_tasks")
-	waitFor(t, ctx, `document.querySelector("#slack .halt").hidden && document.querySelectorAll("#telegram .buttons").length === 0`)
+	waitFor(t, ctx, `document.querySelector("#slack-thread .halt").hidden && document.querySelectorAll("#telegram .buttons").length === 0`)
 	looks("grown")
 }
 
@@ -500,7 +505,7 @@ func TestDemoPageFirstScreen(t *testing.T) {
 		waitFor(t, ctx, `document.querySelector("#telegram .log").getBoundingClientRect().height >= innerHeight / 2`)
 		waitFor(t, ctx, `(() => { const pane = document.getElementById("telegram");
 			return pane.querySelector("textarea").getBoundingClientRect().width >= pane.getBoundingClientRect().width / 2; })()`)
-		waitFor(t, ctx, `document.documentElement.scrollWidth <= innerWidth`)
+		staysInside(t, ctx, "demo-first")
 		picture(t, ctx, fmt.Sprintf("demo-first-%d", size.width))
 	}
 }
@@ -523,6 +528,7 @@ func TestDemoPageInvites(t *testing.T) {
 				return [6, 8].includes(all.length) && groups.every((g) => g.querySelector("h3").innerText !== "") &&
 					new Set(places.map((p) => p.left)).size === 2 && places.every((p) => p.top >= 0 && p.bottom <= pane.querySelector("textarea").getBoundingClientRect().top) &&
 					pane.querySelector("figcaption").innerText.startsWith("Each bar is one call of the model") && document.documentElement.scrollWidth <= innerWidth; })()`, pane))
+			staysInside(t, ctx, "demo-invites-"+pane)
 			picture(t, ctx, fmt.Sprintf("demo-invites-%s-%d", pane, size.width))
 		}
 	}
@@ -555,11 +561,27 @@ func TestDemoPageInvites(t *testing.T) {
 	do(t, ctx, chromedp.Click(chromedp.CSS("h1")), chromedp.KeyEvent("\t")) // away from the messages, and on by the keyboard
 	point("telegram")
 	point("slack")
-	// The channel shows how its threads begin, and each leads to its thread.
-	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .back")))
-	waitFor(t, ctx, `document.querySelectorAll("#slack .msg").length === 1 && document.querySelector("#slack .thread").innerText === "1 reply"`)
-	do(t, ctx, chromedp.Click(chromedp.CSS("#slack .thread")))
-	says(t, ctx, "slack", "May I run")
+	// The channel shows how its threads begin, and each leads to its thread: beside the channel, or in its place.
+	for _, size := range []struct {
+		width, height int64
+		beside        bool
+	}{{1440, 900, true}, {1280, 720, true}, {1000, 720, false}, {390, 844, false}} {
+		do(t, ctx, chromedp.EmulateViewport(size.width, size.height))
+		do(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('.which button[value="slack"]').click()`))
+		waitFor(t, ctx, fmt.Sprintf(`(() => { const thread = document.getElementById("slack-thread").getBoundingClientRect(), log = document.querySelector("#slack > .log"), pane = document.getElementById("slack").getBoundingClientRect();
+			return document.documentElement.scrollWidth <= innerWidth && thread.right <= pane.right && log.checkVisibility() === %[1]t &&
+				(%[1]t ? log.getBoundingClientRect().right <= thread.left + 1 && log.getBoundingClientRect().width >= 280 : thread.width >= pane.width - 3); })()`, size.beside))
+		for _, s := range []string{"dark", "light"} {
+			scheme(t, ctx, s)
+			staysInside(t, ctx, "demo-thread")
+			picture(t, ctx, fmt.Sprintf("demo-thread-%d-%s", size.width, s))
+		}
+		do(t, ctx, chromedp.Click(chromedp.CSS("#slack-thread .back")))
+		waitFor(t, ctx, `!document.getElementById("slack-thread").checkVisibility() && document.querySelectorAll("#slack > .log .msg").length === 1 && document.querySelector("#slack .thread").innerText === "1 reply"`)
+		do(t, ctx, chromedp.Click(chromedp.CSS("#slack .thread")))
+		waitFor(t, ctx, `document.getElementById("slack-thread").checkVisibility() && document.querySelectorAll("#slack-thread .msg").length === 2`)
+		says(t, ctx, "slack", "May I run")
+	}
 	if wrong, err := chromedp.Run(ctx, chromedp.Evaluate[string](`wrong.join("; ")`)); wrong != "" || err != nil {
 		t.Errorf("the scripts of the page fail: %s, %v", wrong, err)
 	}
@@ -610,9 +632,13 @@ func request(ctx context.Context, t *testing.T, address string, headers ...strin
 // suggest opens the suggestions, presses one and waits until it is the person's n-th message.
 func suggest(t *testing.T, ctx context.Context, pane, text string, n int) {
 	t.Helper()
-	do(t, ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => { const ideas = document.querySelector("#%s .ideas"); ideas.open = true; ideas.classList.add("all"); })()`, pane)))
-	do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]//button[.=%q]`, pane, text)))
-	waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("#%s .msg.mine").length === %d`, pane, n))
+	id, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`(() => { const pane = document.querySelector("%s"), ideas = pane.querySelector(".ideas");
+		ideas.open = true; ideas.classList.add("all"); return pane.id; })()`, inside(pane))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, ctx, chromedp.Click(fmt.Sprintf(`//section[@id=%q]/details//button[.=%q]`, id, text)))
+	waitFor(t, ctx, fmt.Sprintf(`document.querySelectorAll("%s .msg.mine").length === %d`, inside(pane), n))
 }
 
 // TestDemoPageMail connects the emulated Google account as a person would, in the
@@ -650,13 +676,15 @@ func connect(t *testing.T, ctx context.Context, pane string) {
 	}
 	tab, cancel := chromedp.NewContext(ctx)
 	defer cancel()
-	do(t, tab, chromedp.Navigate(link))
+	do(t, tab, chromedp.EmulateViewport(390, 844), chromedp.Navigate(link))
 	waitFor(t, tab, `document.body.innerText.includes("(telegram:")`)
+	staysInside(t, tab, "sign-in")
 	picture(t, tab, "before")
 	for _, button := range []string{"a", "button"} {
 		if _, err := chromedp.RunResponse(tab, chromedp.Click(chromedp.CSS(button))); err != nil {
 			t.Fatal(err)
 		}
+		staysInside(t, tab, "sign-in after "+button)
 		picture(t, tab, "after-"+button)
 	}
 	proof, err := chromedp.Run(tab, chromedp.Evaluate[string](`document.querySelector("code").innerText`))
@@ -665,6 +693,6 @@ func connect(t *testing.T, ctx context.Context, pane string) {
 	}
 	do(t, tab, chromedp.Click(chromedp.CSS("button")))
 	waitFor(t, tab, `document.querySelector("button").innerText === "Copied" || String(getSelection()) === document.querySelector("code").innerText`)
-	do(t, ctx, chromedp.Focus(chromedp.CSS("#"+pane+" textarea")), chromedp.KeyEvent(proof), chromedp.KeyEvent("\r"))
+	do(t, ctx, chromedp.Focus(chromedp.CSS(inside(pane)+" textarea")), chromedp.KeyEvent(proof), chromedp.KeyEvent("\r"))
 	says(t, ctx, pane, "is connected")
 }

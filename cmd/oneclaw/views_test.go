@@ -33,7 +33,9 @@ func TestAdminPage(t *testing.T) {
 	w.shownTo(bot, group, "May I run")
 	link := adminLinks.FindString(w.ask(bot, ann, "/admin", nil))
 	ctx := chromium(t)
-	do(t, ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(link))
+	do(t, ctx, chromedp.EmulateViewport(390, 844), chromedp.Navigate(link))
+	staysInside(t, ctx, "admin-sign-in")
+	do(t, ctx, chromedp.EmulateViewport(1280, 900))
 	press(t, ctx, "button", "")
 	onPage(t, ctx, "Overview")
 
@@ -180,10 +182,22 @@ func looksRight(t *testing.T, ctx context.Context, axe, name string) {
 	accessible(t, ctx, axe, name, `{runOnly: ["color-contrast"]}`)
 	picture(t, ctx, name+"-dark")
 	scheme(t, ctx, "light")
-	do(t, ctx, chromedp.EmulateViewport(360, 800))
-	if wide, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)); err != nil || wide {
-		t.Errorf("%s: wider than a narrow screen, %v", name, err)
+	for _, width := range []int64{390, 360} {
+		do(t, ctx, chromedp.EmulateViewport(width, 800))
+		staysInside(t, ctx, name)
 	}
 	picture(t, ctx, name+"-narrow")
 	do(t, ctx, chromedp.EmulateViewport(1280, 900))
+}
+
+// staysInside measures that nothing of a page has to be scrolled sideways, neither the page nor a part of it. What is
+// written in lines of its own, such as a command, may be.
+func staysInside(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	wide, err := chromedp.Run(ctx, chromedp.Evaluate[string](`[document.documentElement, ...document.querySelectorAll("body *:not(pre)")].filter((e) => e.scrollWidth > e.clientWidth + 1 &&
+		(e === document.documentElement || ["auto", "scroll"].includes(getComputedStyle(e).overflowX)) && e.checkVisibility())
+		.map((e) => [e.localName, e.className, e.ariaLabel, e.scrollWidth, "in", e.clientWidth].join(" ")).join("; ")`))
+	if err != nil || wide != "" {
+		t.Errorf("%s scrolls sideways: %s, %v", name, wide, err)
+	}
 }

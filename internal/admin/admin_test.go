@@ -499,6 +499,42 @@ func TestOverviewSaysOnceWhatIsWrong(t *testing.T) {
 	r.log.Error("job closed without its final steps", "job", "telegram:7/2/text", "err", errors.New("conflict"))
 	verdict, _, _ = strings.Cut(r.get(admin.Root), "Who waits for what")
 	r.says(verdict, []string{"job closed without its final steps"}, nil) // of another message
+
+	over := newRig(t)
+	over.now = time.Now()
+	over.log.Error("no answer", "job", "telegram:7/1/text", "err", errors.New("refused"), "remedy", "Check the key.")
+	over.says(over.get(admin.Root), []string{"Something needs you", "no answer: Check the key."}, nil)
+	over.finish(said{chat: "telegram:7", id: "2", user: "7", text: "hello", at: over.now.Add(time.Minute), state: receipts.Done})
+	over.says(over.get(admin.Root), []string{"All is well"}, []string{"Something needs you"})
+}
+
+// A message without an answer is red while it is new and none was answered since. Later it is a line with a link.
+func TestOverviewIsRedForWhatIsSoNow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failed, answered time.Duration // ago; 0 for none
+		red              bool
+	}{
+		"just now":                 {failed: time.Minute, red: true},
+		"answered before":          {failed: time.Minute, answered: 2 * time.Minute, red: true},
+		"answered since":           {failed: 2 * time.Minute, answered: time.Minute},
+		"two hours ago":            {failed: 2 * time.Hour},
+		"two hours ago and before": {failed: 2 * time.Hour, answered: 3 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			if tc.answered > 0 {
+				r.finish(said{chat: "telegram:7", id: "1", user: "7", text: "hello", at: r.now.Add(-tc.answered), state: receipts.Done})
+			}
+			r.finish(said{chat: "telegram:7", id: "2", user: "7", text: "hello", at: r.now.Add(-tc.failed), state: receipts.Failed, incident: "AB12CD35"})
+			page := r.get(admin.Root)
+			want, not := "All is well", "Something needs you"
+			if tc.red {
+				want, not = not, want
+			}
+			r.says(page, []string{want, "Today 1 message ended without an answer"}, []string{not})
+			r.leadsTo(page, "Today 1 message ended without an answer: see which", "Finished")
+		})
+	}
 }
 
 // The costs of the last days are bars, below all else that happened.
@@ -621,6 +657,9 @@ func TestTools(t *testing.T) {
 		overview := r.get(admin.Root)
 		r.says(overview, []string{"Something needs you"}, []string{"dial tcp"})
 		r.leadsTo(overview, "MCP server notes "+state+": see why", "MCP servers")
+		servers.LastAsked = r.now.Add(-time.Hour)
+		asked := servers.LastAsked.UTC().Format("15:04")
+		r.leadsTo(r.get(admin.Root), "MCP server notes "+state+", last asked "+asked+": see why", "MCP servers")
 	}
 	if got := fmt.Sprint(r.rows(page, "Connected accounts")); got != "[[Cem (telegram:7) google] [telegram:8 notes]]" {
 		t.Errorf("connected are %s", got)

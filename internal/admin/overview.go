@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// Something needs an administrator if an error is younger than recentErrorAge, or if a message that does
-	// not wait for a person has been open for longer than longWait.
+	// Something needs an administrator if an error is younger than recentErrorAge and no message was answered
+	// since, or if a message that does not wait for a person has been open for longer than longWait.
 	recentErrorAge = time.Hour
 	longWait       = 10 * time.Minute
 	// maxErrors bounds the errors shown, and maxErrorText the text of one, in characters.
@@ -55,9 +55,13 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 		p.Log.Error("the overview cannot be read", "err", err)
 		store.Status, store.Text = doctor.VerdictFail, "the database cannot be read: oneclaw doctor checks it"
 	}
-	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made, done.failed)
-	if failed := len(done.failed); failed > 0 {
-		verdict.Items = append(verdict.Items, cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(failed, "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})})
+	verdict, notes := p.verdict(append(p.Bot.Health(ctx), store), made, done)
+	failed := cell{Text: fmt.Sprintf("Today %s without an answer: see which", wording.Plural(len(done.failed), "message ended", "messages ended")), Link: viewURL(messagesView, url.Values{"state": {"failed"}})}
+	switch {
+	case done.failing:
+		verdict.Items = append(verdict.Items, failed)
+	case len(done.failed) > 0:
+		notes = append(notes, failed)
 	}
 	if len(verdict.Items) > 0 {
 		verdict.Title, verdict.Mood = "Something needs you", bad
@@ -76,7 +80,7 @@ func (p *Pages) overview(ctx context.Context, r request) (page, error) {
 
 // verdict says which parts work and, in its items, what is wrong and what to do about it. The notes are about what works
 // nevertheless.
-func (p *Pages) verdict(parts, made []doctor.Finding, failed []string) (s section, notes []cell) {
+func (p *Pages) verdict(parts, made []doctor.Finding, done count) (s section, notes []cell) {
 	s = section{Title: "All is well", Mood: good}
 	for _, f := range parts {
 		state := cell{Text: "✓", Mood: good}
@@ -98,14 +102,19 @@ func (p *Pages) verdict(parts, made []doctor.Finding, failed []string) (s sectio
 	}
 	for _, server := range p.Tools.Servers() {
 		if state, _ := serverState(server); state.Mood == bad {
-			s.Items = append(s.Items, cell{Text: "MCP server " + server.Name + " " + state.Text + ": see why", Link: viewURL(toolsView, nil)})
+			asked := "" // a server is asked when it is used, so this may be long ago
+			if !server.LastAsked.IsZero() {
+				asked = ", last asked " + p.clock(server.LastAsked)
+			}
+			s.Items = append(s.Items, cell{Text: "MCP server " + server.Name + " " + state.Text + asked + ": see why", Link: viewURL(toolsView, nil)})
 		}
 	}
 	for _, last := range p.Errors.Last() {
 		if p.Now().Sub(last.At) >= recentErrorAge {
 			break
 		}
-		if isSaidOtherwise(last, parts, failed) {
+		isOver := messageLink(last.Job) != "" && last.At.Before(done.well)
+		if isOver || isSaidOtherwise(last, parts, done.failed) {
 			continue
 		}
 		what := strings.Trim(last.Text+": "+last.Remedy, ": ")
@@ -113,7 +122,7 @@ func (p *Pages) verdict(parts, made []doctor.Finding, failed []string) (s sectio
 		break
 	}
 	if oldest := p.Bot.QueueStats().OldestDue; !oldest.IsZero() && p.Now().Sub(oldest) > longWait {
-		s.Items = append(s.Items, cell{Text: "A message has been open since " + oldest.In(p.Zone()).Format("2 January 15:04"), Link: viewURL(messagesView, nil)})
+		s.Items = append(s.Items, cell{Text: "A message has been open since " + p.clock(oldest), Link: viewURL(messagesView, nil)})
 	}
 	return s, notes
 }
@@ -137,10 +146,22 @@ func advice(f doctor.Finding) cell {
 // partName returns the name of a part as a heading has it.
 func partName(check string) string { return strings.ToUpper(check[:1]) + check[1:] }
 
+// clock returns a time of today as its hour and minute, and one of another day with the day.
+func (p *Pages) clock(at time.Time) string {
+	at, layout := at.In(p.Zone()), "15:04"
+	if at.Format(time.DateOnly) != p.Now().In(p.Zone()).Format(time.DateOnly) {
+		layout = "2 January 15:04"
+	}
+	return at.Format(layout)
+}
+
 // count is how many messages were closed today, and the keys of those without an answer.
 type count struct {
 	all    int
 	failed []string
+	// well is when the last one was answered, and failing whether one failed since then, in the last hour.
+	well    time.Time
+	failing bool
 }
 
 // today returns the messages and the costs of today.
@@ -156,8 +177,12 @@ func (p *Pages) today(ctx context.Context) ([]fact, count, error) {
 			break
 		}
 		done.all++
-		if f.State == receipts.Failed || f.Incident != "" {
+		switch {
+		case f.State == receipts.Failed || f.Incident != "":
 			done.failed = append(done.failed, f.Key)
+			done.failing = done.failing || done.well.IsZero() && now.Sub(f.At) < recentErrorAge
+		case f.State == receipts.Done && done.well.IsZero():
+			done.well = f.At
 		}
 	}
 	messages := budget.FormatCount(int64(done.all))

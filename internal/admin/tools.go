@@ -62,7 +62,7 @@ func roleName(r toolgroups.Role) string {
 }
 
 func serversTable(all []mcp.Status) *table {
-	t := &table{Caption: "MCP servers", Columns: columns("Server", "State", "Why", "Tried again", "#Tools", "How", "Added"), Empty: "There are none."}
+	t := &table{Caption: "MCP servers", Columns: columns("Server", "State", "Last asked", "Why", "Tried again", "#Tools", "How", "Added"), Empty: "There are none."}
 	for _, s := range all {
 		how, added := "program", "in the settings"
 		if s.Server.URL != "" {
@@ -72,7 +72,7 @@ func serversTable(all []mcp.Status) *table {
 			added = "in a chat"
 		}
 		state, why := serverState(s)
-		t.Rows = append(t.Rows, []cell{text(s.Name), state, text(why), at(s.NextRetry), number(budget.FormatCount(int64(s.Tools))), text(how), text(added)})
+		t.Rows = append(t.Rows, []cell{text(s.Name), state, at(s.LastAsked), text(why), at(s.NextRetry), number(budget.FormatCount(int64(s.Tools))), text(how), text(added)})
 	}
 	return t
 }

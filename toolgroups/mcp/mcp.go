@@ -179,8 +179,10 @@ type Status struct {
 	// Server is the configuration; Added is true for a server that was added in a chat.
 	Server Server
 	Added  bool
-	// Connected is true if the server is running or connected.
+	// Connected is true if the server is running or connected. LastAsked is when it was last used or tried: the
+	// state is that of then.
 	Connected bool
+	LastAsked time.Time
 	// Tools is the number of tools in the group, 0 if unknown. LeftOut are the server's tools that cannot be
 	// offered.
 	Tools   int

@@ -176,6 +176,9 @@ func (p *personalServers) addStatus(st *Status) {
 	for _, v := range p.byUser {
 		one := v.status()
 		st.Connected = st.Connected || one.Connected
+		if one.LastAsked.After(st.LastAsked) {
+			st.LastAsked = one.LastAsked
+		}
 		if one.Problem != "" {
 			st.Problem, st.NextRetry = one.Problem, one.NextRetry
 		}

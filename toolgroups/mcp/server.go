@@ -55,6 +55,7 @@ type server struct {
 	attempt        *attempt
 	failures       int
 	nextAttempt    time.Time // no attempt before this time
+	lastAsked      time.Time // when a connection was last used or begun
 	lastFailure    string    // the reason for the last failure
 	lastOutput     string    // what the program said before it ended, for administrators
 	timer          *time.Timer
@@ -142,7 +143,7 @@ func (s *server) lacksList() bool {
 func (s *server) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Name: s.name, Group: s.group.Name, Line: s.group.Description, Connected: s.conn != nil, Server: s.cfg, Added: s.cfg.addedInChat}
+	st := Status{Name: s.name, Group: s.group.Name, Line: s.group.Description, Connected: s.conn != nil, LastAsked: s.lastAsked, Server: s.cfg, Added: s.cfg.addedInChat}
 	if s.parent == nil {
 		s.userServers.addStatus(&st)
 	}
@@ -171,6 +172,7 @@ func (s *server) acquire(ctx context.Context) (*serverConn, error) {
 		case s.conn != nil:
 			l := s.conn
 			l.uses++
+			s.lastAsked = s.clientCfg.Now()
 			s.stopTimer()
 			s.mu.Unlock()
 			return l, nil
@@ -242,7 +244,7 @@ func (s *server) unavailableError() error {
 func (s *server) startAttempt() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.StartTimeout)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	s.attempt = a
+	s.attempt, s.lastAsked = a, s.clientCfg.Now()
 	old := s.useOldProtocol
 	s.running.Go(func() {
 		defer cancel()

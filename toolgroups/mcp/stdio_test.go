@@ -259,6 +259,24 @@ func TestIdleServersEnd(t *testing.T) {
 	call(t, c, "x_echo", nil)
 }
 
+// The state of a server is that of its last use, which it says.
+func TestStatusSaysWhenAServerWasAsked(t *testing.T) {
+	t.Parallel()
+	var passed atomic.Int64
+	begin := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	c := discovered(t, mcp.Config{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }}, child(t, "fake"))
+	asked := func(want time.Duration) {
+		t.Helper()
+		if got := c.Status()[0].LastAsked; !got.Equal(begin.Add(want)) {
+			t.Errorf("last asked at %v, want %v after %v", got, want, begin)
+		}
+	}
+	asked(0)
+	passed.Store(int64(time.Minute))
+	call(t, c, "x_echo", nil)
+	asked(time.Minute)
+}
+
 func TestCloseEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"fake", "stubborn"} {

@@ -34,12 +34,6 @@ func (Offline) Reply(_ context.Context, req Request) (Reply, error) {
 	return reply, nil
 }
 
-// rule is a kind of request and the function that answers it.
-type rule struct {
-	matches bool
-	answer  func() Reply
-}
-
 // turn is the content of a request: the message to answer, and the tool results since that message.
 type turn struct {
 	said        string          // the wish: the user's last message, or a part of it, without marks
@@ -58,7 +52,8 @@ type turn struct {
 	last        made                       // what came of the message before
 	corrects    bool                       // the message asks for another time of that
 	schemas     map[string]json.RawMessage // parameters of the tools in the tools array
-	results     []result                   // calls made in this turn, with their results
+	made        *[]result                  // calls made in this turn that no wish has taken yet, with their results
+	loads       []result                   // those that make tools available, which hold for all wishes
 	rounds      int
 }
 
@@ -75,7 +70,7 @@ var (
 	joinedMark = regexp.MustCompile(`\n\n\[[^\]\n:]{1,64}\] `)
 	// mentionMark is what is left of the mention of a bot in a message without words.
 	mentionMark = regexp.MustCompile(`(?m)^@\w+[ \t]*(?:\n|$)`)
-	groupLine   = regexp.MustCompile(`^- ([A-Za-z0-9_-]+): (.*)$`)
+	groupLine   = regexp.MustCompile(`(?m)^- ([A-Za-z0-9_-]+): (.*)$`)
 )
 
 // tryAgain matches the messages of buttons that ask to repeat the previous request, or its interrupted call.
@@ -85,45 +80,45 @@ var tryAgain = regexp.MustCompile(`^Please (try|make only the interrupted call o
 const toolPicturesPrefix = "[made by tools: "
 
 func newTurn(req Request) *turn {
-	t := &turn{tools: map[string]bool{}, schemas: map[string]json.RawMessage{}, written: writtenFiles(req.Messages)}
+	t := &turn{tools: map[string]bool{}, schemas: map[string]json.RawMessage{}, written: writtenFiles(req.Messages), made: new([]result)}
 	for _, tool := range req.Tools {
 		t.tools[tool.Name], t.schemas[tool.Name] = true, tool.Parameters
 	}
 	last, before := -1, -1
 	for i, m := range req.Messages {
-		switch m.Role {
-		case "system", "developer":
+		switch {
+		case m.Role == "system" || m.Role == "developer":
 			t.groups = append(t.groups, parseGroups(m.Content)...)
-		case "user":
-			if strings.HasPrefix(m.Content, toolPicturesPrefix) {
-				continue
-			}
+		case m.Role == "user" && !strings.HasPrefix(m.Content, toolPicturesPrefix):
 			last, before = i, last
 			t.given = append(t.given, gather(m.Content)...)
-			for _, mark := range fileMark.FindAllStringSubmatch(m.Content, -1) {
-				t.files = append(t.files, mark[1])
-			}
+			t.sentFiles = allIn(fileMark, m.Content)
+			t.files = append(t.files, t.sentFiles...)
 		}
 	}
-	if last < 0 {
-		t.addBridgeTools(nil)
-		return t
+	if last >= 0 {
+		t.said = inEnglish(plainText(req.Messages[last].Content))
+		if tryAgain.MatchString(t.said) && before >= 0 {
+			t.said = inEnglish(plainText(req.Messages[before].Content))
+		}
+		t.whole = t.said
+		t.picture = newestPicture(req.Messages[:last+1])
+		// What the turn itself changes must not change what its wishes mean.
+		t.notes = savedNotes(req.Messages[:last+1])
+		t.before, t.asked = lastAsked(req.Messages[:last])
+		t.last = lastMade(req.Messages[max(0, before):last])
 	}
-	text := req.Messages[last].Content
-	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
-		t.sentFiles = append(t.sentFiles, mark[1])
-	}
-	if text = inEnglish(plainText(text)); tryAgain.MatchString(text) && before >= 0 {
-		text = inEnglish(plainText(req.Messages[before].Content))
-	}
-	t.said, t.whole = text, text
-	t.picture = newestPicture(req.Messages[:last+1])
-	// What the turn itself changes must not change what its wishes mean.
-	t.notes = savedNotes(req.Messages[:last+1])
-	t.before, t.asked = lastAsked(req.Messages[:last])
-	t.last = lastMade(req.Messages[max(0, before):last])
-	t.readResults(req.Messages[last+1:])
 	t.addBridgeTools(req.Messages)
+	for _, m := range req.Messages[last+1:] {
+		t.rounds += min(1, len(m.ToolCalls))
+	}
+	for _, r := range resultsIn(req.Messages[last+1:]) {
+		if r.call.Name == loadTool || r.call.Name == searchTool {
+			t.loads = append(t.loads, r)
+		} else {
+			*t.made = append(*t.made, r)
+		}
+	}
 	return t
 }
 
@@ -141,53 +136,33 @@ func plainText(text string) string {
 	return text
 }
 
-// readResults pairs the calls made since the user's message with their results.
-func (t *turn) readResults(messages []Message) {
+// resultsIn pairs the calls of messages with their results.
+func resultsIn(messages []Message) (all []result) {
 	for _, m := range messages {
-		if m.Role == "assistant" && len(m.ToolCalls) > 0 {
-			t.rounds++
-			for _, c := range m.ToolCalls {
-				t.results = append(t.results, result{call: c})
-			}
-			continue
+		for _, c := range m.ToolCalls {
+			all = append(all, result{unwrapCall(c), "(the tool said nothing)"})
 		}
 		// Several calls can have the same id, because some models begin again at zero. The newest one
 		// counts.
-		for i := len(t.results) - 1; i >= 0 && m.Role == "tool"; i-- {
-			if t.results[i].call.ID == m.ToolCallID {
-				t.results[i].text = m.Content
+		for i := len(all) - 1; i >= 0 && m.Role == "tool"; i-- {
+			if all[i].call.ID == m.ToolCallID {
+				all[i].text = cmp.Or(strings.TrimSpace(m.Content), all[i].text)
 				break
 			}
 		}
 	}
+	return all
 }
 
 // parseGroups parses the list of tool groups in a system prompt.
-func parseGroups(prompt string) []group {
-	_, list, ok := strings.Cut(prompt, "## Available Tool Groups\n")
-	if !ok {
-		return nil
-	}
-	var groups []group
-	for line := range strings.SplitSeq(list, "\n") {
-		if strings.HasPrefix(line, "## ") || line == "---" {
-			break
-		}
-		if m := groupLine.FindStringSubmatch(line); m != nil {
-			groups = append(groups, group{m[1], m[2]})
-		}
+func parseGroups(prompt string) (groups []group) {
+	_, list, _ := strings.Cut(prompt, "## Available Tool Groups\n")
+	list, _, _ = strings.Cut(list, "\n---\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+	for _, m := range groupLine.FindAllStringSubmatch(list, -1) {
+		groups = append(groups, group{m[1], m[2]})
 	}
 	return groups
-}
-
-// toolResult returns the newest result of a tool in this turn.
-func (t *turn) toolResult(tool string) (string, bool) {
-	for _, v := range slices.Backward(t.results) {
-		if v.call.Name == tool {
-			return v.text, true
-		}
-	}
-	return "", false
 }
 
 // hasWord reports whether the message contains one of the words.
@@ -196,74 +171,124 @@ func (t *turn) hasWord(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(said, w) })
 }
 
-// encodeArguments encodes the arguments of a call.
-func encodeArguments(args map[string]any) string {
-	if args == nil {
-		return "{}"
-	}
+// call returns a call of a tool.
+func call(tool string, args map[string]any) ToolCall {
 	b, err := json.Marshal(args)
-	if err != nil {
-		return "{}"
+	if args == nil || err != nil {
+		b = []byte("{}")
 	}
-	return string(b)
+	return ToolCall{Name: tool, Arguments: string(b)}
 }
 
-// useTool calls a tool once and then answers with its result.
-func (t *turn) useTool(tool string, args map[string]any, answer func(string) string) Reply {
-	if text, ok := t.toolResult(tool); ok {
-		return Reply{Text: answer(cmp.Or(strings.TrimSpace(text), "(the tool said nothing)"))}
-	}
-	return t.call(tool, args)
-}
+// stop ends the work on a wish before its answer: with calls whose results it needs, or with a text instead.
+type stop Reply
 
-// call calls a tool, if it is there and calls have not led nowhere for long.
-func (t *turn) call(tool string, args map[string]any) Reply {
-	switch {
-	case !t.tools[tool]:
-		return Reply{Text: fmt.Sprintf("That needs the tool `%s`, which I do not have here.", tool)}
-	case t.rounds >= maxRounds:
-		return Reply{Text: "I have tried several times without getting further, so I stop here."}
-	}
-	return Reply{Calls: []ToolCall{{Name: tool, Arguments: encodeArguments(args)}}}
-}
-
-// resulting words the result of a tool: an answer to one that begins like a success, and else why not.
-func resulting(success, trouble, answer string) func(string) string {
-	return func(text string) string {
-		if strings.HasPrefix(text, success) {
-			return answer
+// attempt works on the wish up to its answer, or to what stops it. A wish begins again at each request, and takes
+// the results of the calls that it has made.
+func (t *turn) attempt() (reply Reply) {
+	defer func() {
+		switch stopped := recover().(type) {
+		case nil:
+		case stop:
+			reply = Reply(stopped)
+		default:
+			panic(stopped)
 		}
+	}()
+	return Reply{Text: t.answer()}
+}
+
+// use returns the result of a tool.
+func (t *turn) use(tool string, args map[string]any) string { return t.useAll(call(tool, args))[0] }
+
+// useAll returns the results of calls, and stops for those that were not made yet.
+func (t *turn) useAll(calls ...ToolCall) (results []string) {
+	var missing []ToolCall
+	for _, c := range calls {
+		if i := slices.IndexFunc(*t.made, func(r result) bool { return r.call.Name == c.Name }); i >= 0 {
+			results = append(results, (*t.made)[i].text)
+			*t.made = slices.Delete(*t.made, i, i+1)
+		} else {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) > 0 {
+		t.stopFor(missing...)
+	}
+	return results
+}
+
+// stopFor stops for calls, if the tools are there and calls have not led nowhere for long.
+func (t *turn) stopFor(calls ...ToolCall) {
+	for _, c := range calls {
+		if !t.tools[c.Name] {
+			panic(stop{Text: fmt.Sprintf("That needs the tool `%s`, which I do not have here.", c.Name)})
+		}
+	}
+	if t.rounds >= maxRounds {
+		panic(stop{Text: "I have tried several times without getting further, so I stop here."})
+	}
+	panic(stop{Calls: calls})
+}
+
+// useOf returns the result of a tool of a group, which it loads if necessary.
+func (t *turn) useOf(group, tool string, args map[string]any) string {
+	t.load(group, tool)
+	return t.use(tool, args)
+}
+
+// do uses a tool of a group, or with an empty group one that is always there, and words its result: the answer to one
+// that begins like a success, and else why not.
+func (t *turn) do(group, tool string, args map[string]any, success, trouble, answer string) string {
+	if group != "" {
+		t.load(group, tool)
+	}
+	if text := t.use(tool, args); !strings.HasPrefix(text, success) {
 		return "I could not " + trouble + ": " + rewordForUser(text)
 	}
+	return answer
 }
 
-// ensureTool makes the tool of a group available. It returns a reply if a call or a message to the user
-// has to come first.
-func (t *turn) ensureTool(groupName, tool string) (Reply, bool) {
+// load makes the tool of a group available.
+func (t *turn) load(group, tool string) {
 	if t.tools[tool] {
-		return Reply{}, false
+		return
 	}
-	if reply, found := t.searchForTool(tool); found {
-		return reply, true
+	if t.listedTools[searchTool] && !slices.ContainsFunc(t.loads, func(r result) bool { return r.call.Name == searchTool }) {
+		panic(stop{Calls: []ToolCall{call(searchTool, map[string]any{"query": strings.ReplaceAll(tool, "_", " ")})}})
 	}
-	for _, d := range t.results {
-		if d.call.Name != loadTool || !strings.Contains(d.call.Arguments, `"`+groupName+`"`) {
-			continue
-		}
-		if strings.HasPrefix(d.text, "Loaded ") {
-			return Reply{Text: fmt.Sprintf("The tool group `%s` is loaded, but not with what that needs. "+cannot+setKey, groupName)}, true
-		}
-		return Reply{Text: fmt.Sprintf("I could not load the tool group `%s`: %s", groupName, rewordForUser(d.text))}, true
-	}
-	listed := slices.ContainsFunc(t.groups, func(g group) bool { return g.name == groupName })
+	loaded, tried := t.loadResult(group)
+	text := fmt.Sprintf("I could not load the tool group `%s`: %s", group, rewordForUser(loaded))
 	switch {
-	case !listed:
-		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, which is not set up here.", groupName)}, true
+	case strings.HasPrefix(loaded, "Loaded "):
+		text = fmt.Sprintf("The tool group `%s` is loaded, but not with what that needs. "+cannot+setKey, group)
+	case tried:
+	case !t.lists(group):
+		text = fmt.Sprintf("That needs the tool group `%s`, which is not set up here.", group)
 	case !t.tools[loadTool]:
-		return Reply{Text: fmt.Sprintf("That needs the tool group `%s`, and I cannot load it here.", groupName)}, true
+		text = fmt.Sprintf("That needs the tool group `%s`, and I cannot load it here.", group)
+	default:
+		t.stopFor(call(loadTool, map[string]any{"group_name": group}))
 	}
-	return t.call(loadTool, map[string]any{"group_name": groupName}), true
+	panic(stop{Text: text})
 }
+
+// loadResult returns what came of loading a group.
+func (t *turn) loadResult(group string) (text string, tried bool) {
+	for _, r := range t.loads {
+		if r.call.Name == loadTool && strings.Contains(r.call.Arguments, `"`+group+`"`) {
+			return r.text, true
+		}
+	}
+	return "", false
+}
+
+func (t *turn) lists(name string) bool {
+	return slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
+}
+
+// can reports whether a tool is there, or its group listed.
+func (t *turn) can(group, tool string) bool { return t.tools[tool] || t.lists(group) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
@@ -277,9 +302,7 @@ const cannot = "I cannot do that without a real model: "
 const setKey = "this demo answers by rules, not by an AI. Set OPENAI_API_KEY for a real model."
 
 // decline says that the rules cannot do what the message wants.
-func (t *turn) decline() Reply {
-	return Reply{Text: cannot + setKey + " \"What can you do?\" lists what I know."}
-}
+func (t *turn) decline() string { return cannot + setKey + " \"What can you do?\" lists what I know." }
 
 // abilities returns a sentence that lists what the user can ask for with the available tools.
 func (t *turn) abilities() string {
@@ -288,20 +311,20 @@ func (t *turn) abilities() string {
 		can  bool
 		what string
 	}{
-		{t.hasGroup("pdf", "pdf_info"), "read a PDF and answer from it"},
-		{t.hasGroup("documents", "read_document"), "read Word, Excel and other documents"},
+		{t.can("pdf", "pdf_info"), "read a PDF and answer from it"},
+		{t.can("documents", "read_document"), "read Word, Excel and other documents"},
 		{true, "answer from a text or a table that you send"},
-		{t.hasGroup("images", "generate_image"), "draw (\"draw a cat\")"},
-		{t.hasGroup("scheduled_tasks", "schedule_task"), "remind you (\"remind me in 1 minute to stretch\")"},
-		{t.hasGroup("background", "start_background_task"), "work while we go on (\"in the background, what time is it in Tokyo?\")"},
+		{t.can("images", "generate_image"), "draw (\"draw a cat\")"},
+		{t.can("scheduled_tasks", "schedule_task"), "remind you (\"remind me in 1 minute to stretch\")"},
+		{t.can("background", "start_background_task"), "work while we go on (\"in the background, what time is it in Tokyo?\")"},
 		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
 		{t.tools["js_eval"], "calculate (\"17*23\")"},
-		{t.hasGroup("documents", "write_document"), "make a workbook or a document (\"make a spreadsheet: item, cost; rent, 900\")"},
+		{t.can("documents", "write_document"), "make a workbook or a document (\"make a spreadsheet: item, cost; rent, 900\")"},
 		{t.tools["webfetch"], "sum up a web page"},
 		{t.tools["get_current_time"], "tell the time (\"what time is it in Tokyo?\")"},
 		{t.tools["read_file"] && t.tools["write_file"], "keep lists and files (\"add milk to my shopping list\")"},
 		{t.tools["exec"], "run a command (\"run echo hello\")"},
-		{t.hasGroup("google_gmail", ""), "look at a sample Google account (\"check my email\")"},
+		{t.can("google_gmail", ""), "look at a sample Google account (\"check my email\")"},
 	} {
 		if a.can {
 			list = append(list, a.what)

@@ -15,19 +15,8 @@ var (
 	colour        = regexp.MustCompile(`(?i)\b(?:red|green|blue|yellow|orange|purple|pink|brown|black|gr[ae]y)\b`)
 )
 
-// hasGroup reports whether a tool is available, or its group listed.
-func (t *turn) hasGroup(name, tool string) bool {
-	return t.tools[tool] || slices.ContainsFunc(t.groups, func(g group) bool { return g.name == name })
-}
-
-// wantsDrawing reports whether the user wants a picture that can be made here.
-func (t *turn) wantsDrawing() bool {
-	return drawPattern.MatchString(t.said) && !barsPattern.MatchString(t.said) && t.hasGroup("images", "generate_image")
-}
-
 // drawPicture makes a picture, which is sent to the chat.
-func (t *turn) drawPicture() Reply {
-	m := drawPattern.FindStringSubmatch(t.said)
+func (t *turn) drawPicture(m []string) string {
 	what := strings.Trim(m[1]+m[2], " .!?")
 	words := slices.DeleteFunc(contentWords(what), func(w string) bool { return drawable.MatchString(w) || colour.MatchString(w) })
 	made := "Here is " + what + "."
@@ -37,7 +26,7 @@ func (t *turn) drawPicture() Reply {
 	case len(words) > 0:
 		made = "Here is a cat. The rest of “" + what + "” the demo's painter cannot draw."
 	}
-	return t.useGroupTool("images", "generate_image", map[string]any{"prompt": what}, resulting("Made and sent: ", "draw it", made+" \"Make it blue\" changes it."))
+	return t.do("images", "generate_image", map[string]any{"prompt": what}, "Made and sent: ", "draw it", made+" \"Make it blue\" changes it.")
 }
 
 // newestPicture returns the picture that a conversation mentioned last: sent, replied to, or made.
@@ -50,16 +39,10 @@ func newestPicture(messages []Message) string {
 	return ""
 }
 
-// wantsChange reports whether the user wants a picture of the conversation changed.
-func (t *turn) wantsChange() bool {
-	return changePattern.MatchString(t.said) && t.picture != "" && t.hasGroup("images", "edit_image")
-}
-
 // changePicture changes the newest picture of the conversation.
-func (t *turn) changePicture() Reply {
+func (t *turn) changePicture(m []string) string {
 	if !colour.MatchString(t.said) {
-		return Reply{Text: "The demo's painter changes only the colour, as in \"make it blue\". " + cannot + setKey}
+		return "The demo's painter changes only the colour, as in \"make it blue\". " + cannot + setKey
 	}
-	args := map[string]any{"path": t.picture, "prompt": changePattern.FindStringSubmatch(t.said)[1]}
-	return t.useGroupTool("images", "edit_image", args, resulting("Made and sent: ", "change it", "Here is "+path.Base(t.picture)+", changed."))
+	return t.do("images", "edit_image", map[string]any{"path": t.picture, "prompt": m[1]}, "Made and sent: ", "change it", "Here is "+path.Base(t.picture)+", changed.")
 }

@@ -26,32 +26,20 @@ var (
 	article    = regexp.MustCompile(`(?i)^(?:the|some|a|an|my)\s+`)
 )
 
-// fileIn returns the file that a message wants written, and its content.
-func fileIn(said string) (name, content string) {
-	if m := makeFile.FindStringSubmatch(said); m != nil {
-		return m[1], m[2] + m[3]
-	}
-	if m := writeFile.FindStringSubmatch(said); m != nil {
-		return m[2], m[1]
-	}
-	return "", ""
-}
-
-func (t *turn) writeFileReply() Reply {
-	name, content := fileIn(t.said)
-	return t.useTool("write_file", map[string]any{"path": name, "content": content}, resulting("Wrote", "write `"+name+"`", "I wrote `"+name+"`."))
+func (t *turn) writeFile(name, content string) string {
+	return t.do("", "write_file", map[string]any{"path": name, "content": content}, "Wrote", "write `"+name+"`", "I wrote `"+name+"`.")
 }
 
 // sendText sends the text file that the message or the conversation wrote last, in the form that can be sent.
-func (t *turn) sendText() Reply {
+func (t *turn) sendText() string {
 	last := t.written[len(t.written)-1]
 	file := strings.TrimSuffix(path.Base(last.file), path.Ext(last.file)) + ".docx"
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": last.text}, resulting("Saved", "send it",
-		fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file)))
+	return t.do("documents", "write_document", map[string]any{"path": file, "content": last.text}, "Saved", "send it",
+		fmt.Sprintf("Here is the text of `%s` as **%s**: I have no tool that sends a plain text file.", last.file, file))
 }
 
 // listFiles lists the files of the conversation.
-func (t *turn) listFiles() Reply {
+func (t *turn) listFiles() string {
 	var names []string
 	for _, f := range t.written {
 		names = append(names, "- `"+f.file+"`, which I wrote")
@@ -60,17 +48,10 @@ func (t *turn) listFiles() Reply {
 		names = append(names, "- `"+f+"`, which you sent")
 	}
 	if len(names) == 0 {
-		return Reply{Text: "There are no files in this conversation yet. Those of other conversations I cannot list."}
+		return "There are no files in this conversation yet. Those of other conversations I cannot list."
 	}
 	slices.Sort(names)
-	return Reply{Text: "The files of this conversation:\n" + strings.Join(slices.Compact(names), "\n")}
-}
-
-func (t *turn) readFileReply() Reply {
-	name := readFile.FindStringSubmatch(t.said)[1]
-	return t.useTool("read_file", map[string]any{"path": name}, func(text string) string {
-		return fmt.Sprintf("`%s`:\n\n%s", name, shorten(rewordForUser(text), 2000))
-	})
+	return "The files of this conversation:\n" + strings.Join(slices.Compact(names), "\n")
 }
 
 const listEnding = "-list.txt"
@@ -106,62 +87,45 @@ func itemsOf(text string) []string {
 }
 
 // addToList adds what the message names to a list, which is a file.
-func (t *turn) addToList() Reply {
-	m := listAdd.FindStringSubmatch(t.said)
+func (t *turn) addToList(m []string) string {
 	items, name := itemsOf(m[1]), t.listName()
-	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, resulting("Wrote", "write that down",
-		fmt.Sprintf("On your %s list now: %s.", name, strings.Join(items, ", "))))
+	return t.do("", "write_file", map[string]any{"path": listFile(name), "content": "- " + strings.Join(items, "\n- ") + "\n", "mode": "append"}, "Wrote", "write that down",
+		fmt.Sprintf("On your %s list now: %s.", name, strings.Join(items, ", ")))
 }
 
-// readList returns the items of a list; reply is set while it has to be read.
-func (t *turn) readList(name string) (items []string, reply Reply) {
-	text, read := t.toolResult("read_file")
-	if !read {
-		return nil, t.useTool("read_file", map[string]any{"path": listFile(name)}, nil)
-	}
-	for _, line := range noteLine.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(items, line[1]) {
-			items = append(items, line[1])
+// readList returns the items of a list.
+func (t *turn) readList(name string) (items []string) {
+	for _, item := range allIn(noteLine, t.use("read_file", map[string]any{"path": listFile(name)})) {
+		if !slices.Contains(items, item) {
+			items = append(items, item)
 		}
 	}
-	return items, Reply{}
+	return items
 }
 
-func (t *turn) showList() Reply {
+func (t *turn) showList() string {
 	name := t.listName()
-	items, wait := t.readList(name)
-	switch {
-	case len(wait.Calls) > 0 || wait.Text != "":
-		return wait
-	case len(items) == 0:
-		return Reply{Text: fmt.Sprintf("Nothing is on your %s list.", name)}
+	items := t.readList(name)
+	if len(items) == 0 {
+		return fmt.Sprintf("Nothing is on your %s list.", name)
 	}
-	return Reply{Text: fmt.Sprintf("On your %s list:\n%s", name, strings.Join(bullets(items), "\n"))}
-}
-
-// dropsFromList reports whether the message takes something off a list that it names.
-func (t *turn) dropsFromList() bool {
-	return listDrop.MatchString(t.said) && listNamed.MatchString(t.whole) && t.listName() != ""
+	return fmt.Sprintf("On your %s list:\n%s", name, strings.Join(bullets(items), "\n"))
 }
 
 // dropFromList writes a list without what the message names.
-func (t *turn) dropFromList() Reply {
-	m, name := listDrop.FindStringSubmatch(t.said), t.listName()
-	items, wait := t.readList(name)
-	if len(wait.Calls) > 0 || wait.Text != "" {
-		return wait
-	}
-	gone := itemsOf(m[1] + m[2])
+func (t *turn) dropFromList(m []string) string {
+	name := t.listName()
+	items, gone := t.readList(name), itemsOf(m[1]+m[2])
 	kept := slices.DeleteFunc(slices.Clone(items), func(item string) bool {
 		return slices.ContainsFunc(gone, func(g string) bool { return strings.EqualFold(singular(g), singular(item)) })
 	})
 	if len(kept) == len(items) {
-		return Reply{Text: fmt.Sprintf("I do not find %s on your %s list.", strings.Join(gone, ", "), name)}
+		return fmt.Sprintf("I do not find %s on your %s list.", strings.Join(gone, ", "), name)
 	}
 	content := "\n"
 	if len(kept) > 0 {
 		content = "- " + strings.Join(kept, "\n- ") + "\n"
 	}
-	return t.useTool("write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, resulting("Wrote", "change the list",
-		fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, cmp.Or(strings.Join(kept, ", "), "nothing"))))
+	return t.do("", "write_file", map[string]any{"path": listFile(name), "content": content, "mode": "overwrite"}, "Wrote", "change the list",
+		fmt.Sprintf("Taken off: %s. Left on your %s list: %s.", strings.Join(gone, ", "), name, cmp.Or(strings.Join(kept, ", "), "nothing")))
 }

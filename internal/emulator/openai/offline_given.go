@@ -27,6 +27,7 @@ var (
 	anyNumber     = regexp.MustCompile(`(?i)\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b`)
 	dateAsked     = regexp.MustCompile(`(?i)\b(?:when|what date|which day|deadline|how long)\b`)
 	date          = regexp.MustCompile(`(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b\d{1,2}[./]\d{1,2}\b|\b(?:19|20)\d\d\b|\b(?:days?|weeks?|months?|years?)\b`)
+	anything      = regexp.MustCompile(``)
 	contactLine   = regexp.MustCompile(`\[contact: ([^\]\n]+)\]`)
 	thingLine     = regexp.MustCompile(`\[(?:place|(?:live )?location|(?:closed )?poll|checklist|dice)\b[^\]\n]*\]`)
 	notReceived   = regexp.MustCompile(`\[not received: ([^\]\n]+)\]`)
@@ -41,16 +42,12 @@ type given struct{ name, file, text string }
 func gather(text string) []given {
 	var list []given
 	for _, block := range quoteBlock.FindAllString(text, -1) {
-		var lines []string
-		for _, m := range quoteLine.FindAllStringSubmatch(block, -1) {
-			lines = append(lines, m[1])
-		}
-		if quoted := strings.TrimSpace(fileMark.ReplaceAllString(strings.Join(lines, "\n"), "")); quoted != "" {
+		if quoted := strings.TrimSpace(fileMark.ReplaceAllString(strings.Join(allIn(quoteLine, block), "\n"), "")); quoted != "" {
 			list = append(list, given{name: "The message", text: quoted})
 		}
 	}
-	for _, mark := range fileMark.FindAllStringSubmatch(text, -1) {
-		list = append(list, given{name: path.Base(mark[1]), file: mark[1]})
+	for _, file := range allIn(fileMark, text) {
+		list = append(list, given{name: path.Base(file), file: file})
 	}
 	own := plainText(text)
 	if len(parseTable(own)) > 0 || len(own) > 300 || contactLine.MatchString(own) || thingLine.MatchString(own) {
@@ -60,17 +57,11 @@ func gather(text string) []given {
 }
 
 // writtenFiles returns the text files that were written with write_file, the newest last.
-func writtenFiles(messages []Message) []given {
-	var list []given
-	for _, m := range messages {
-		for _, c := range m.ToolCalls {
-			if inner, ok := unwrapCall(c); ok {
-				c = inner
-			}
-			var args struct{ Path, Content string }
-			if c.Name == "write_file" && json.Unmarshal([]byte(c.Arguments), &args) == nil {
-				list = append(list, given{name: args.Path, file: args.Path, text: args.Content})
-			}
+func writtenFiles(messages []Message) (list []given) {
+	for _, r := range resultsIn(messages) {
+		var args struct{ Path, Content string }
+		if r.call.Name == "write_file" && json.Unmarshal([]byte(r.call.Arguments), &args) == nil {
+			list = append(list, given{name: args.Path, file: args.Path, text: args.Content})
 		}
 	}
 	return list
@@ -110,59 +101,50 @@ func partsOf(text string) (list []passage) {
 	return list
 }
 
+// kinds are what a question can ask for, and how a passage has it.
+var kinds = [...]struct{ asked, in *regexp.Regexp }{{amountAsked, amount}, {numberAsked, anyNumber}, {dateAsked, date}}
+
 // bestPassages returns the passages that answer a question best: those that share the most words with it, a
 // rare word counting more, for each kind of thing that it asks for. None is returned that shares less than
 // half of the question's words.
-func bestPassages(asked string, list []passage) []passage {
+func bestPassages(asked string, list []passage) (answers []passage) {
 	words := contentWords(asked)
-	if len(words) == 0 || len(list) == 0 {
-		return nil
-	}
-	found := make([][]bool, len(list))
-	frequency := make([]int, len(words))
+	shared, frequency := make([][]int, len(list)), make([]int, len(words))
 	for i, p := range list {
-		found[i] = make([]bool, len(words))
 		in := contentWords(p.text)
 		for k, word := range words {
-			if found[i][k] = slices.ContainsFunc(in, func(w string) bool { return alike(w, word) }); found[i][k] {
-				frequency[k]++
+			if slices.ContainsFunc(in, func(w string) bool { return alike(w, word) }) {
+				shared[i], frequency[k] = append(shared[i], k), frequency[k]+1
 			}
 		}
 	}
-	best := func(kind *regexp.Regexp) (at int) {
+	var picked []int
+	pick := func(kind *regexp.Regexp) {
 		at, most := -1, 0.0
 		for i, p := range list {
-			score, shared := 0.0, 0
-			for k := range words {
-				if found[i][k] {
-					shared++
-					score += math.Log(1 + float64(len(list))/float64(frequency[k]))
-				}
+			score := 0.0
+			for _, k := range shared[i] {
+				score += math.Log(1 + float64(len(list))/float64(frequency[k]))
 			}
-			if kind != nil && !kind.MatchString(p.text) || 2*shared < len(words) {
-				continue
-			}
-			if score > most {
+			if score > most && 2*len(shared[i]) >= len(words) && kind.MatchString(p.text) {
 				at, most = i, score
 			}
 		}
-		return at
-	}
-	var picked []int
-	kinds := 0
-	for asks, kind := range map[*regexp.Regexp]*regexp.Regexp{amountAsked: amount, numberAsked: anyNumber, dateAsked: date} {
-		if asks.MatchString(asked) {
-			kinds++
-			if at := best(kind); at >= 0 {
-				picked = append(picked, at)
-			}
+		if at >= 0 {
+			picked = append(picked, at)
 		}
 	}
-	if at := best(nil); kinds == 0 && at >= 0 {
-		picked = append(picked, at)
+	sought := false
+	for _, kind := range kinds {
+		if kind.asked.MatchString(asked) {
+			sought = true
+			pick(kind.in)
+		}
+	}
+	if !sought {
+		pick(anything)
 	}
 	slices.Sort(picked)
-	var answers []passage
 	for _, at := range slices.Compact(picked) {
 		answers = append(answers, list[at])
 	}
@@ -205,8 +187,11 @@ func (t *turn) inShort(text string) string {
 	return "**In short** (sentences picked by counting words, not understood):\n" + strings.Join(bullets(summarize(text, n)), "\n")
 }
 
-// cannotFrom says that the rules find no answer in a text.
-func cannotFrom(name string) string {
+// answerOrNot answers a question about a text, or says that the rules find no answer in it.
+func (t *turn) answerOrNot(name, text string) string {
+	if answer, ok := t.answerFrom(name, text); ok {
+		return answer
+	}
 	return "No sentence of **" + name + "** has enough of your words. " + cannot + setKey
 }
 
@@ -215,33 +200,24 @@ func (t *turn) asksOfGiven() bool {
 	if len(t.given) == 0 {
 		return false
 	}
-	if newest := t.given[len(t.given)-1]; newest.text != "" && t.said != "" && tableAnswers(newest.text, t.said, t.whole) {
-		return true
-	}
-	return question.MatchString(t.said) || wantsSummary.MatchString(t.said) || barsPattern.MatchString(t.said)
-}
-
-func tableAnswers(text, said, whole string) bool {
-	tb := parseTable(text)
-	return tb != nil && tb.answer(said, whole) != ""
+	tb := parseTable(t.given[len(t.given)-1].text)
+	return t.said != "" && tb != nil && tb.answer(t.said, t.whole) != "" || question.MatchString(t.said) || wantsSummary.MatchString(t.said) || barsPattern.MatchString(t.said)
 }
 
 // answerGiven answers a question about what was given last.
-func (t *turn) answerGiven() Reply {
+func (t *turn) answerGiven() string {
 	newest := t.given[len(t.given)-1]
-	switch {
+	switch answer, ok := t.answerFrom(newest.name, newest.text); {
 	case newestPDF([]string{newest.file}) != "":
 		return t.readPDF()
 	case officeName.MatchString(newest.file):
 		return t.readOffice(newest.file)
 	case newest.file != "":
-		return t.unsupportedFile(newest.file)
-	}
-	if answer, ok := t.answerFrom(newest.name, newest.text); ok {
-		return Reply{Text: answer}
-	}
-	if wantsSummary.MatchString(t.said) {
-		return Reply{Text: t.inShort(newest.text)}
+		return unsupported(newest.file)
+	case ok:
+		return answer
+	case wantsSummary.MatchString(t.said):
+		return t.inShort(newest.text)
 	}
 	return t.decline()
 }
@@ -254,21 +230,18 @@ func (t *turn) wantsPage() bool {
 }
 
 // readAddress reads the page at an address, and sums it up or answers from it.
-func (t *turn) readAddress() Reply {
+func (t *turn) readAddress() string {
 	at := strings.TrimRight(address.FindString(t.said), ".,;:!?)")
 	asked := t.about(strings.TrimSpace(strings.ReplaceAll(t.said, at, "")))
-	return t.useTool("webfetch", map[string]any{"url": at}, func(text string) string {
-		if failure.MatchString(text) {
-			return "I could not read that page. " + rewordForUser(text)
-		}
-		if answer, ok := asked.answerFrom(at, text); ok && !wantsSummary.MatchString(asked.said) {
-			return answer
-		}
-		if !asked.asksForSummary() {
-			return cannotFrom(at)
-		}
+	text := t.use("webfetch", map[string]any{"url": at})
+	_, answered := asked.answerFrom(at, text)
+	switch {
+	case failure.MatchString(text):
+		return "I could not read that page. " + rewordForUser(text)
+	case wantsSummary.MatchString(asked.said) || !answered && asked.asksForSummary():
 		return asked.inShort(text)
-	})
+	}
+	return asked.answerOrNot(at, text)
 }
 
 // receipt says what a message gives that asks for nothing; "" if it gives nothing.

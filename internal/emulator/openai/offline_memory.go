@@ -13,10 +13,10 @@ var (
 	recallPattern = regexp.MustCompile(`(?i)^(?:and\s+)?(?:what|what's|who|who's|whose|where|when|which|how (?:old|tall|many)|do you (?:remember|know))\b.*\b(?:my|i|me|mine)\b.*\?*$`)
 	advice        = regexp.MustCompile(`(?i)\b(?:should|shall|could|would|can|might|to do|need|have to|must)\b`)
 	recallAll     = regexp.MustCompile(`(?i)\bwhat (?:do|did) you (?:remember|know about me)\b|\bwhat (?:did|have) i (?:tell|told) you\W*$`)
-	noteLine      = regexp.MustCompile(`(?m)^- (.+)$`)
+	noteLine      = regexp.MustCompile(`(?m)^- (.+?)\s*$`)
 	pointsBack    = regexp.MustCompile(`(?i)^(?:that|this|it|these|those|them)(?: please| for (?:me|later|next time)| too)*$`)
 	besidesFact   = regexp.MustCompile(`(?i)(?:[\s,.;:–-]*\b(?:please|and|so|can you|could you|will you|would you|you should|i want you to|don't forget to|try to|always))*[\s,.;:–-]*$`)
-	savedDay      = regexp.MustCompile(` \(saved \d{1,2} [A-Z][a-z]{2} \d{4}\)$`)
+	savedDay      = regexp.MustCompile(`(?m) \(saved \d{1,2} [A-Z][a-z]{2} \d{4}\)$`)
 	forgetPattern = regexp.MustCompile(`(?i)^(?:please )?forget(?: what i (?:told|said)(?: to)?(?: you)?)?(?: about| that)? (.{2,500}?)[.!]*$`)
 	nowInstead    = regexp.MustCompile(`(?i)^(.+?)[,;:.]\s+(?:because |as )?(?:s?he|it|they|that)(?:'s| is|'re| are)\s+(.+)$`)
 	saveContact   = regexp.MustCompile(`(?i)\b(?:save|keep|store|note|remember)\b.*\b(?:number|contact|phone|address)\b(?:.*?\b(?:it's|it is|this is|that's|that is|of|he's|she's)\s+(.+?))?[.!]*$`)
@@ -26,22 +26,15 @@ var (
 )
 
 // savedNotes returns the notes that the user saved, in this conversation and in the prompt's memory.
-func savedNotes(messages []Message) []string {
-	var notes []string
+func savedNotes(messages []Message) (notes []string) {
 	for _, m := range messages {
 		switch m.Role {
 		case "system", "developer":
-			if _, memory, ok := strings.Cut(m.Content, "## Memory\n"); ok {
-				for _, line := range noteLine.FindAllStringSubmatch(memory, -1) {
-					notes = append(notes, strings.TrimSpace(line[1]))
-				}
-			}
+			_, memory, _ := strings.Cut(m.Content, "## Memory\n")
+			notes = append(notes, allIn(noteLine, memory)...)
 		case "user":
-			if _, found, ok := strings.Cut(m.Content, "\n[From memory]\n"); ok {
-				for line := range strings.SplitSeq(found, "\n") {
-					notes = append(notes, savedDay.ReplaceAllString(strings.TrimPrefix(strings.TrimSpace(line), "- "), ""))
-				}
-			}
+			_, recalled, _ := strings.Cut(m.Content, "\n[From memory]\n")
+			notes = append(notes, allIn(noteLine, savedDay.ReplaceAllString(recalled, ""))...)
 			if text := plainText(m.Content); asksToRemember(text) {
 				notes = append(notes, factIn(text))
 			}
@@ -53,15 +46,19 @@ func savedNotes(messages []Message) []string {
 				}
 			}
 		case "tool":
-			if old := replaced.FindStringSubmatch(m.Content); old != nil {
-				notes = slices.DeleteFunc(notes, func(note string) bool { return note == old[1] })
-			}
-			if gone := forgotten.FindStringSubmatch(m.Content); gone != nil {
-				notes = slices.DeleteFunc(notes, func(note string) bool { return note == gone[1] })
-			}
+			gone := append(allIn(forgotten, m.Content), allIn(replaced, m.Content)...)
+			notes = slices.DeleteFunc(notes, func(note string) bool { return slices.Contains(gone, note) })
 		}
 	}
 	return notes
+}
+
+// allIn returns what all matches of a pattern have in their first group.
+func allIn(pattern *regexp.Regexp, text string) (found []string) {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
 }
 
 func asksToRemember(said string) bool {
@@ -74,27 +71,23 @@ func (t *turn) isRecall() bool {
 }
 
 // recall answers from the saved notes.
-func (t *turn) recall() Reply {
+func (t *turn) recall() string {
 	if recallAll.MatchString(t.said) {
 		notes := slices.Compact(slices.Sorted(slices.Values(t.notes)))
 		if len(notes) == 0 {
-			return Reply{Text: "Nothing yet. Tell me, for example: remember that my cat is called Minka."}
+			return "Nothing yet. Tell me, for example: remember that my cat is called Minka."
 		}
-		return Reply{Text: "You told me:\n" + strings.Join(bullets(notes), "\n")}
+		return "You told me:\n" + strings.Join(bullets(notes), "\n")
 	}
-	if note := closestNote(t.said, t.notes); note != "" {
-		return Reply{Text: toSecondPerson(note)}
+	note := closestNote(t.said, t.notes)
+	if note == "" {
+		query := map[string]any{"query": strings.Join(contentWords(t.said), " "), "scope": "memory"}
+		note = closestNote(t.said, allIn(noteLine, t.use("search_history", query)))
 	}
-	return t.useTool("search_history", map[string]any{"query": strings.Join(contentWords(t.said), " "), "scope": "memory"}, func(text string) string {
-		var found []string
-		for _, line := range noteLine.FindAllStringSubmatch(text, -1) {
-			found = append(found, line[1])
-		}
-		if note := closestNote(t.said, found); note != "" {
-			return toSecondPerson(note)
-		}
+	if note == "" {
 		return "I do not know that yet. Tell me, for example: remember that my cat is called Minka."
-	})
+	}
+	return toSecondPerson(note)
 }
 
 // closestNote returns the note that shares the most words with a question, and more than half of them; the newest
@@ -168,51 +161,49 @@ func factIn(said string) string {
 	return strings.Trim(besidesFact.ReplaceAllString(said[:m[0]], ""), " ,.;:-–!\n")
 }
 
-func (t *turn) remember() Reply {
+func (t *turn) remember() string {
 	for _, said := range []string{t.said, t.whole} {
 		if fact := factIn(said); fact != "" {
 			return t.note(fact)
 		}
 	}
-	return Reply{Text: "What shall I remember? Tell me, for example: remember that my cat is called Minka."}
+	return "What shall I remember? Tell me, for example: remember that my cat is called Minka."
 }
 
 // note saves a fact, with the time zone if it says where the user lives.
-func (t *turn) note(fact string) Reply {
-	args := map[string]any{"content": fact}
-	effect := " I still know it after /clear."
+func (t *turn) note(fact string) string {
+	args, effect := map[string]any{"content": fact}, " I still know it after /clear."
 	if zone := cityZone(fact, livesIn); zone != "" {
 		args["time_zone"] = zone
 		effect = fmt.Sprintf(" From now on I take your times as those of %s. Reminders that exist keep theirs.", zone)
 	}
-	return t.useTool("save_memory", args, func(text string) string {
-		if strings.HasPrefix(text, "Memory already holds this") {
-			return "I know that already."
-		}
-		return resulting("Saved", "note that", "Noted: "+toSecondPerson(fact)+effect)(text)
-	})
+	switch text := t.use("save_memory", args); {
+	case strings.HasPrefix(text, "Memory already holds this"):
+		return "I know that already."
+	case !strings.HasPrefix(text, "Saved"):
+		return "I could not note that: " + rewordForUser(text)
+	}
+	return "Noted: " + toSecondPerson(fact) + effect
 }
 
 // forget forgets the saved note that is closest to what the user names, or puts into its place what is true now.
-func (t *turn) forget() Reply {
-	what, instead := forgetPattern.FindStringSubmatch(strings.TrimSpace(t.said))[1], ""
-	if m := nowInstead.FindStringSubmatch(what); m != nil {
-		what, instead = m[1], strings.TrimSuffix(strings.TrimRight(m[2], " ."), " now")
-		instead = what + " is " + instead
+func (t *turn) forget(m []string) string {
+	what, instead := m[1], ""
+	if now := nowInstead.FindStringSubmatch(what); now != nil {
+		what, instead = now[1], now[1]+" is "+strings.TrimSuffix(strings.TrimRight(now[2], " ."), " now")
 	}
 	note := closestNote(what, t.notes)
-	if note == "" {
-		return Reply{Text: "I remember nothing about that. /memory shows what I remember."}
+	switch {
+	case note == "":
+		return "I remember nothing about that. /memory shows what I remember."
+	case instead != "":
+		return t.do("memory", "update_memory", map[string]any{"memory": note, "content": instead}, "Updated", "change that", "Changed: "+toSecondPerson(instead))
 	}
-	if instead != "" {
-		return t.useGroupTool("memory", "update_memory", map[string]any{"memory": note, "content": instead}, resulting("Updated", "change that", "Changed: "+toSecondPerson(instead)))
+	text := t.useOf("memory", "forget_memory", map[string]any{"memory": note})
+	if gone := forgotten.FindStringSubmatch(text); gone != nil {
+		return fmt.Sprintf("Forgotten: %s /memory brings it back within a day.", toSecondPerson(gone[1]))
 	}
-	return t.useGroupTool("memory", "forget_memory", map[string]any{"memory": note}, func(text string) string {
-		if gone := forgotten.FindStringSubmatch(text); gone != nil {
-			return fmt.Sprintf("Forgotten: %s /memory brings it back within a day.", toSecondPerson(gone[1]))
-		}
-		return "I could not forget that: " + rewordForUser(firstLine(text))
-	})
+	return "I could not forget that: " + rewordForUser(firstLine(text))
 }
 
 // lastContact returns the contact that was sent last.
@@ -241,9 +232,9 @@ func contactName(given []given, said string) string {
 }
 
 // keepContact remembers the contact that was sent last.
-func (t *turn) keepContact() Reply {
+func (t *turn) keepContact(m []string) string {
 	who := lastContact(t.given, t.whole)
-	if m := saveContact.FindStringSubmatch(strings.TrimSpace(t.said)); m[1] != "" {
+	if m[1] != "" {
 		who = m[1] + " is " + who
 	}
 	return t.note(who)

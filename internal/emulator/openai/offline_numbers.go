@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,76 +48,71 @@ var units = map[string]unit{
 	"second": {"time", 1}, "minute": {"time", 60}, "hour": {"time", 3600}, "day": {"time", 86400}, "week": {"time", 604800},
 }
 
-// calculate computes with js_eval what the message asks for.
-func (t *turn) calculate() Reply {
-	said := strings.TrimSpace(t.said)
-	if m := percentage.FindStringSubmatch(said); m != nil {
-		return t.percent(m)
-	}
-	if amount, from, to, ok := parseUnits(said); ok {
-		return t.evaluate(amount+" "+from, amount+"*"+shortNumber(units[singular(from)].size)+"/"+shortNumber(units[singular(to)].size), 4, " "+to)
-	}
-	shown, _ := sumIn(said)
-	code := strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(shown))
-	// Twelve digits hide the error of binary fractions.
-	return t.evaluate(shown, code, 12, "")
+// notComputed is the answer where a calculation has no value.
+const notComputed = "I could not work that out. Write it like 17*23 or 15% of 80."
+
+// convert expresses an amount in another unit.
+func (t *turn) convert(m []string) string {
+	amount, from, to := m[0], m[1], m[2]
+	return t.evaluate(amount+" "+from, amount+"*"+shortNumber(units[singular(from)].size)+"/"+shortNumber(units[singular(to)].size), 4, " "+to)
 }
 
 // sumIn returns the calculation that a message is: of numbers, signs and words for them, or a division among people.
-func sumIn(said string) (sum string, ok bool) {
-	if m := division.FindStringSubmatch(said); m != nil && len(anyAmount.FindAllString(said, -1)) <= 2 {
-		return fmt.Sprintf("%s / %d", m[1], readNumber(m[2])), readNumber(m[2]) > 0
+func sumIn(said string) []string {
+	if m := division.FindStringSubmatch(said); m != nil && len(anyAmount.FindAllString(said, -1)) <= 2 && readNumber(m[2]) > 0 {
+		return []string{fmt.Sprintf("%s / %d", m[1], readNumber(m[2]))}
 	}
 	said = operation.ReplaceAllStringFunc(said, func(word string) string {
 		return map[string]string{"times": "*", "multiplied by": "*", "plus": "+", "minus": "-", "divided by": "/"}[strings.ToLower(word)]
 	})
 	m := sumPattern.FindStringSubmatch(strings.TrimSpace(said))
-	if m == nil {
-		return "", false
+	if m == nil || len(m[1]) > 60 || !strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^") {
+		return nil
 	}
-	return m[1], len(m[1]) <= 60 && strings.ContainsAny(strings.TrimLeft(m[1], "-+ "), "+-*/x×÷^")
+	return m[1:]
+}
+
+// calculate computes a calculation with js_eval.
+func (t *turn) calculate(m []string) string {
+	code := strings.NewReplacer("x", "*", "×", "*", "÷", "/", "^", "**", ",", "", " ", "").Replace(strings.ToLower(m[0]))
+	// Twelve digits hide the error of binary fractions.
+	return t.evaluate(m[0], code, 12, "")
 }
 
 // evaluate shows the value of an expression, to a number of digits.
-func (t *turn) evaluate(shown, code string, digits int, unit string) Reply {
-	code = fmt.Sprintf("Number((%s).toPrecision(%d))", code, digits)
-	return t.useTool("js_eval", map[string]any{"code": code}, func(text string) string {
-		value := firstLine(text)
-		if _, err := strconv.ParseFloat(value, 64); err != nil {
-			return "I could not work that out. Write it like 17*23 or 15% of 80."
-		}
-		return shown + " = **" + value + unit + "**"
-	})
+func (t *turn) evaluate(shown, code string, digits int, unit string) string {
+	value := firstLine(t.use("js_eval", map[string]any{"code": fmt.Sprintf("Number((%s).toPrecision(%d))", code, digits)}))
+	if _, err := strconv.ParseFloat(value, 64); err != nil {
+		return notComputed
+	}
+	return shown + " = **" + value + unit + "**"
 }
 
 // percent computes a part, and what a tip, a tax or a discount makes of the whole, also divided.
-func (t *turn) percent(m []string) Reply {
-	part := m[1] + "/100*" + m[4]
-	shown := m[1] + " % of " + m[4]
+func (t *turn) percent(m []string) string {
+	part, shown := m[1]+"/100*"+m[4], m[1]+" % of "+m[4]
 	people := splitBetween.FindStringSubmatch(t.said)
-	if m[2] == "" && !strings.EqualFold(m[3], "off") && people == nil {
+	off := strings.EqualFold(m[3], "off")
+	if m[2] == "" && !off && people == nil {
 		return t.evaluate(shown, part, 12, "")
 	}
-	whole, word := m[4]+"+"+part, "Together"
-	if strings.EqualFold(m[3], "off") || strings.EqualFold(m[2], "discount") {
+	whole, word, n := m[4]+"+"+part, "Together", "1"
+	if off || strings.EqualFold(m[2], "discount") {
 		whole, word = m[4]+"-"+part, "What is left"
 	}
-	n := "1"
 	if people != nil {
 		n = strconv.Itoa(max(1, readNumber(people[1])))
 	}
-	code := fmt.Sprintf("[%s, %s, (%s)/%s].map((n) => Number(n.toFixed(2))).join(' ')", part, whole, whole, n)
-	return t.useTool("js_eval", map[string]any{"code": code}, func(text string) string {
-		values := strings.Fields(strings.Trim(firstLine(text), `"'`))
-		if len(values) != 3 {
-			return "I could not work that out. Write it like 17*23 or 15% of 80."
-		}
-		answer := fmt.Sprintf("%s = **%s**. %s: **%s**.", shown, values[0], word, values[1])
-		if people != nil {
-			answer += fmt.Sprintf(" For each of %s: **%s**.", n, values[2])
-		}
-		return answer
-	})
+	text := t.use("js_eval", map[string]any{"code": fmt.Sprintf("[%s, %s, (%s)/%s].map((n) => Number(n.toFixed(2))).join(' ')", part, whole, whole, n)})
+	values := strings.Fields(strings.Trim(firstLine(text), `"'`))
+	if len(values) != 3 {
+		return notComputed
+	}
+	answer := fmt.Sprintf("%s = **%s**. %s: **%s**.", shown, values[0], word, values[1])
+	if people != nil {
+		answer += fmt.Sprintf(" For each of %s: **%s**.", n, values[2])
+	}
+	return answer
 }
 
 func singular(unit string) string {
@@ -126,8 +123,9 @@ func singular(unit string) string {
 	return strings.TrimSuffix(unit, "s")
 }
 
-// parseUnits reads what a message asks to express in another unit of the same dimension.
-func parseUnits(said string) (amount, from, to string, ok bool) {
+// unitsIn returns the amount, its unit and the wanted unit of the same dimension that a message asks for.
+func unitsIn(said string) []string {
+	amount, from, to := "", "", ""
 	if m := unitAsked.FindStringSubmatch(said); m != nil {
 		amount, from, to = m[2], m[3], m[1]
 	} else if m := unitConverted.FindStringSubmatch(said); m != nil {
@@ -136,113 +134,98 @@ func parseUnits(said string) (amount, from, to string, ok bool) {
 	if n, isWord := numberWords[strings.ToLower(amount)]; isWord || amount == "" {
 		amount = strconv.Itoa(max(1, n))
 	}
-	a, b := units[singular(from)], units[singular(to)]
-	return amount, from, to, a.of != "" && a.of == b.of
+	if a, b := units[singular(from)], units[singular(to)]; a.of == "" || a.of != b.of {
+		return nil
+	}
+	return []string{amount, from, to}
 }
 
-// calculates reports whether the message is a calculation: a percentage, a measure, or numbers with an operator.
-func (t *turn) calculates() bool {
-	_, _, _, measures := parseUnits(t.said)
-	_, sums := sumIn(t.said)
-	return measures || sums || percentage.MatchString(t.said)
-}
-
-func (t *turn) countsDays() bool {
-	_, _, ok := dayNamed(t.said, time.Now())
-	return ok
-}
-
-// dayNamed returns the day that a message counts the days to.
-func dayNamed(said string, now time.Time) (day time.Time, unit string, ok bool) {
+// dayCounted returns the words for the day that a message counts the days to, and the unit of the count.
+func dayCounted(said string) []string {
 	m := daysUntil.FindStringSubmatch(said)
 	if m == nil {
-		return day, "", false
+		return nil
 	}
 	name := strings.ToLower(m[2])
-	if known := feasts[strings.TrimPrefix(name, "the ")]; known != "" {
-		name = known
+	name = cmp.Or(feasts[strings.TrimPrefix(name, "the ")], name)
+	if _, ok := dayIn(name, time.Now()); !ok {
+		return nil
 	}
-	day, ok = dayIn(name, now)
-	return day, strings.ToLower(m[1]), ok
+	return []string{name, strings.ToLower(m[1])}
+}
+
+// countDays counts the days to a day.
+func (t *turn) countDays(m []string) string {
+	now := t.now()
+	day, ok := dayIn(m[0], now)
+	if !ok {
+		return t.decline()
+	}
+	days := int(day.Sub(onClock(now, 0, 0)).Hours()/24 + 0.5)
+	weeks := ""
+	if m[1] == "weeks" {
+		weeks = fmt.Sprintf(", that is %d weeks and %d days", days/7, days%7)
+	}
+	return fmt.Sprintf("**%d** %s until %s%s.", days, plural(strconv.Itoa(days), "day"), day.Format("Monday 2 January 2006"), weeks)
 }
 
 // namedDay returns the words that name a day in a text: the only one.
-func namedDay(said string) (named string) {
-	for _, kind := range []*regexp.Regexp{onDate, onDay, tomorrow, today} {
-		if found := kind.FindString(said); found != "" && named == "" && !isAmbiguous(said) {
-			named = found
+func namedDay(said string) string {
+	for _, kind := range days {
+		if found := kind.FindString(said); found != "" && !isAmbiguous(said) {
+			return found
 		}
 	}
-	return named
+	return ""
 }
 
 // dayIn returns the beginning of the day that a text names.
 func dayIn(said string, now time.Time) (day time.Time, ok bool) {
-	args, _, ok := parseSchedule(namedDay(said)+" at 23:59", now)
-	if !ok || args["date"] == nil || namedDay(said) == "" {
-		return day, false
-	}
-	day, err := time.ParseInLocation(time.DateOnly, fmt.Sprint(args["date"]), now.Location())
-	return day, err == nil
+	named := namedDay(said)
+	when, ok := parseSchedule(named+" at 23:59", now)
+	return onClock(when.at, 0, 0), ok && named != "" && !when.at.IsZero()
+}
+
+// onClock returns a time of the day that another one is on.
+func onClock(day time.Time, hour, minute int) time.Time {
+	return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, day.Location())
 }
 
 // tellWeekday tells the day of the week of a date.
-func (t *turn) tellWeekday() Reply {
-	return t.withClock(func(now time.Time) Reply {
-		day, ok := dateIn(t.said, now)
-		if !ok {
-			return Reply{Text: "There is no such day."}
-		}
-		if t.hasWord("was", "were", "did") && day.After(now) {
-			day = day.AddDate(-1, 0, 0)
-		}
-		verb := "is"
-		if day.Before(now) {
-			verb = "was"
-		}
-		return Reply{Text: fmt.Sprintf("%s %s a **%s**.", day.Format("2 January 2006"), verb, day.Weekday())}
-	})
-}
-
-// countDays counts the days to a day.
-func (t *turn) countDays() Reply {
-	return t.withClock(func(now time.Time) Reply {
-		day, unit, ok := dayNamed(t.said, now)
-		if !ok {
-			return t.decline()
-		}
-		days := int(day.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())).Hours()/24 + 0.5)
-		weeks := ""
-		if unit == "weeks" {
-			weeks = fmt.Sprintf(", that is %d weeks and %d days", days/7, days%7)
-		}
-		return Reply{Text: fmt.Sprintf("**%d** %s until %s%s.", days, plural(strconv.Itoa(days), "day"), day.Format("Monday 2 January 2006"), weeks)}
-	})
+func (t *turn) tellWeekday() string {
+	now := t.now()
+	day, ok := dateIn(t.said, now)
+	if !ok {
+		return "There is no such day."
+	}
+	if t.hasWord("was", "were", "did") && day.After(now) {
+		day = day.AddDate(-1, 0, 0)
+	}
+	verb := "is"
+	if day.Before(now) {
+		verb = "was"
+	}
+	return fmt.Sprintf("%s %s a **%s**.", day.Format("2 January 2006"), verb, day.Weekday())
 }
 
 // compareClocks tells the time in one city when it is a time in another.
-func (t *turn) compareClocks() Reply {
-	m := clockThere.FindStringSubmatch(t.said)
-	from, to := zoneOf(m[2]), zoneOf(m[3])
+func (t *turn) compareClocks(m []string) string {
+	here, there := t.zone(m[2]), t.zone(m[3])
 	hour, minute, ok := parseClockTime("at " + m[1])
-	here, err := time.LoadLocation(from)
-	there, err2 := time.LoadLocation(to)
-	switch {
-	case from == "" || err != nil:
-		return unknownCity(m[2])
-	case to == "" || err2 != nil:
-		return unknownCity(m[3])
-	case !ok:
+	if !ok {
 		return t.decline()
 	}
-	return t.withClock(func(now time.Time) Reply {
-		at := time.Date(now.In(here).Year(), now.In(here).Month(), now.In(here).Day(), hour, minute, 0, 0, here)
-		return Reply{Text: fmt.Sprintf("When it is %s in %s, it is **%s** in %s.", at.Format("15:04 on Monday"), cityName(m[2]), at.In(there).Format("15:04 on Monday"), cityName(m[3]))}
-	})
+	at := onClock(t.now().In(here), hour, minute)
+	return fmt.Sprintf("When it is %s in %s, it is **%s** in %s.", at.Format("15:04 on Monday"), cityName(m[2]), at.In(there).Format("15:04 on Monday"), cityName(m[3]))
 }
 
-func unknownCity(name string) Reply {
-	return Reply{Text: "I do not know the time zone of " + cityName(name) + ". A large city nearby, such as Berlin or New York, helps."}
+// zone returns the time zone of a city, and stops for one that it does not know.
+func (t *turn) zone(city string) *time.Location {
+	zone, err := time.LoadLocation(zoneOf(city))
+	if zoneOf(city) == "" || err != nil {
+		panic(stop{Text: "I do not know the time zone of " + cityName(city) + ". A large city nearby, such as Berlin or New York, helps."})
+	}
+	return zone
 }
 
 func cityName(name string) string { return strings.ReplaceAll(titleCase(name), "_", " ") }
@@ -256,39 +239,27 @@ func titleCase(name string) string {
 }
 
 // tellTime tells the time, here or in the cities that the message names.
-func (t *turn) tellTime() Reply {
+func (t *turn) tellTime() string {
 	named := []string{""}
 	if m := zone.FindStringSubmatch(t.said); m != nil {
 		named = m[1:]
 	} else if m := cityClock.FindStringSubmatch(t.said); m != nil {
 		named = listOfCities.Split(m[1], -1)
 	}
-	var clocks, lines []string
-	for _, r := range t.results {
-		if r.call.Name == "get_current_time" {
-			clocks = append(clocks, rewordForUser(r.text))
-		}
-	}
-	var asks Reply
-	for i, name := range named {
+	var calls []ToolCall
+	var lines []string
+	for _, name := range named {
 		args, where := map[string]any{"format": "human_readable"}, ""
 		if name != "" {
-			at := zoneOf(name)
-			if at == "" {
-				return unknownCity(name)
-			}
+			at := t.zone(name).String()
 			args["timezone"], where = at, " in "+at
 		}
-		if i < len(clocks) {
-			lines = append(lines, "The clock"+where+" says: "+clocks[i])
-		}
-		one := t.call("get_current_time", args)
-		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
+		calls, lines = append(calls, call("get_current_time", args)), append(lines, "The clock"+where+" says: ")
 	}
-	if len(lines) < len(named) {
-		return asks
+	for i, said := range t.useAll(calls...) {
+		lines[i] += rewordForUser(said)
 	}
-	return Reply{Text: strings.Join(lines, "\n")}
+	return strings.Join(lines, "\n")
 }
 
 // cityZone returns the time zone of the city that a message names where pattern looks for it, or "".
@@ -299,19 +270,18 @@ func cityZone(said string, pattern *regexp.Regexp) string {
 	return ""
 }
 
-// zoneOf returns the time zone with the name of a city, or "".
+// zoneOf returns the time zone with the name of a city, or with that name, or "".
 func zoneOf(city string) string {
-	names := []string{city} // a zone by its own name
-	if !strings.Contains(city, "/") {
-		names = nil
+	var names []string
+	if strings.Contains(city, "/") {
+		names = append(names, city)
 	}
-	for _, region := range []string{"Europe/", "America/", "Asia/", "Africa/", "Australia/", "Pacific/", "Atlantic/"} {
-		names = append(names, region+titleCase(city))
+	for _, region := range [...]string{"Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic"} {
+		names = append(names, region+"/"+titleCase(city))
 	}
-	for _, name := range names {
-		if _, err := time.LoadLocation(name); err == nil && city != "" {
-			return name
-		}
+	i := slices.IndexFunc(names, func(name string) bool { _, err := time.LoadLocation(name); return err == nil })
+	if i < 0 || city == "" {
+		return ""
 	}
-	return ""
+	return names[i]
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -35,27 +34,25 @@ func (t *turn) officeFile() string {
 }
 
 // readOffice answers from a document, or shows its beginning, or the passages that contain the sought words.
-func (t *turn) readOffice(doc string) Reply {
-	name := "**" + path.Base(doc) + "**"
+func (t *turn) readOffice(doc string) string {
 	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
-		return t.useGroupTool("documents", "search_document", map[string]any{"path": doc, "query": m[1]}, func(text string) string {
-			text, _, _ = strings.Cut(text, "\n\n[")
-			return shorten(text, 1500)
-		})
+		text, _, _ := strings.Cut(t.useOf("documents", "search_document", map[string]any{"path": doc, "query": m[1]}), "\n\n[")
+		return shorten(text, 1500)
 	}
-	return t.useGroupTool("documents", "read_document", map[string]any{"path": doc}, func(text string) string {
-		m := formatLine.FindStringSubmatch(text)
-		if m == nil {
-			return fmt.Sprintf("I could not look into %s: %s", name, firstLine(text))
+	name, base := "**"+path.Base(doc)+"**", path.Base(doc)
+	text := t.useOf("documents", "read_document", map[string]any{"path": doc})
+	m := formatLine.FindStringSubmatch(text)
+	if m == nil {
+		return fmt.Sprintf("I could not look into %s: %s", name, firstLine(text))
+	}
+	// A message that names the file, or asks what it is about, wants to see it.
+	if !aboutIt.MatchString(t.said) && officeName.FindString(t.said) == "" {
+		_, answered := t.answerFrom(base, m[2])
+		if answered && !wantsSummary.MatchString(t.said) || question.MatchString(t.said) && len(contentWords(t.said)) > 0 {
+			return t.answerOrNot(base, m[2])
 		}
-		if answer, ok := t.answerFrom(path.Base(doc), m[2]); ok && !wantsSummary.MatchString(t.said) && !aboutIt.MatchString(t.said) && officeName.FindString(t.said) == "" {
-			return answer
-		}
-		if question.MatchString(t.said) && !aboutIt.MatchString(t.said) && len(contentWords(t.said)) > 0 && officeName.FindString(t.said) == "" {
-			return cannotFrom(path.Base(doc))
-		}
-		return fmt.Sprintf("%s (%s) begins:\n\n%s", name, m[1], shorten(m[2], 1200))
-	})
+	}
+	return fmt.Sprintf("%s (%s) begins:\n\n%s", name, m[1], shorten(m[2], 1200))
 }
 
 // wantsTableFile reports whether the user wants a table or a list as a file.
@@ -65,17 +62,16 @@ func (t *turn) wantsTableFile() bool {
 }
 
 // writeTableFile writes a table to a file, which is sent to the chat.
-func (t *turn) writeTableFile() Reply {
-	text := t.tableText()
+func (t *turn) writeTableFile() string {
+	text, file := t.tableText(), "table.docx"
 	if text == "" {
-		return Reply{Text: rowsText}
+		return rowsText
 	}
-	file := "table.docx"
 	if asWorkbook.MatchString(t.said) {
 		file = "table.xlsx"
 	}
-	return t.useGroupTool("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, resulting("Saved", "write it",
-		fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file)))
+	return t.do("documents", "write_document", map[string]any{"path": file, "content": "# Table\n\n" + text}, "Saved", "write it",
+		fmt.Sprintf("Here is **%s**. \"Read %[1]s\" shows what is in it.", file))
 }
 
 // rowsText asks for the rows of a table.
@@ -92,9 +88,4 @@ func (t *turn) tableText() string {
 		}
 	}
 	return ""
-}
-
-// writeTable answers with the table of the message's data.
-func (t *turn) writeTable() Reply {
-	return Reply{Text: cmp.Or(t.tableText(), rowsText)}
 }

@@ -55,93 +55,63 @@ func newestPDF(files []string) string {
 	return ""
 }
 
-// readPDF loads the PDF tools if necessary, reads the document, and answers.
-func (t *turn) readPDF() Reply {
+// readPDF answers from a PDF, or shows a page of it. An unexpected result is an error, whose text is shown to the user.
+func (t *turn) readPDF() string {
 	doc := cmp.Or(t.namedFile(pdfName), newestPDF(t.files))
 	if doc == "" {
-		return Reply{Text: "Send me the PDF, and I will look into it."}
+		return "Send me the PDF, and I will look into it."
 	}
-	if reply, wait := t.ensureTool("pdf", "pdf_info"); wait {
-		return reply
+	t.load("pdf", "pdf_info")
+	name, args, page := "**"+path.Base(doc)+"**", map[string]any{"path": doc}, ""
+	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
+		page = m[1]
 	}
-	if page, ok := t.requestedPage(); ok {
-		return t.renderPage(doc, page)
+	if page != "" && (asPicture.MatchString(t.said) || showing.MatchString(t.said) && !saying.MatchString(t.said)) {
+		args["page"] = readNumber(page)
+		shown := "page " + page + " of " + name
+		return t.do("", "pdf_render_page", args, "Saved: ", "make a picture of "+shown, "Here is "+shown+".")
 	}
+	calls := []ToolCall{call("pdf_info", args)}
 	onlyInfo := pageCountAsked.MatchString(t.said) || propertiesPattern.MatchString(t.said)
-	info, asked := t.toolResult("pdf_info")
-	text, read := t.toolResult("pdf_extract_text")
-	if asked && (read || onlyInfo) {
-		return Reply{Text: t.answerPDF(doc, info, text, onlyInfo)}
+	if page != "" {
+		args["pages"] = page
 	}
-	reply, args := Reply{}, map[string]any{"path": doc}
-	if !asked {
-		reply = t.call("pdf_info", args)
+	if !onlyInfo {
+		calls = append(calls, call("pdf_extract_text", args))
 	}
-	if read || onlyInfo || reply.Text != "" {
-		return reply
+	results := t.useAll(calls...)
+	count := pageCount.FindStringSubmatch(results[0])
+	switch {
+	case count == nil:
+		return fmt.Sprintf("I could not look into %s: %s", name, firstLine(results[0]))
+	case onlyInfo:
+		return describePDF(name, count[1], results[0], t.said)
 	}
-	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
-		args["pages"] = m[1]
-	}
-	extract := t.call("pdf_extract_text", args)
-	extract.Calls = append(reply.Calls, extract.Calls...)
-	if extract.Text != "" {
-		extract.Calls = nil
-	}
-	return extract
+	return t.answerPDF(doc, page, count[1], results[0], results[1])
 }
 
-// requestedPage returns the page of a document that the user wants to see.
-func (t *turn) requestedPage() (page int, ok bool) {
-	m := pageWanted.FindStringSubmatch(t.said)
-	if m == nil || !asPicture.MatchString(t.said) && (!showing.MatchString(t.said) || saying.MatchString(t.said)) {
-		return 0, false
-	}
-	return readNumber(m[1]), true
-}
-
-// renderPage renders a page of a document, which is sent to the chat.
-func (t *turn) renderPage(doc string, page int) Reply {
-	name := fmt.Sprintf("page %d of **%s**", page, path.Base(doc))
-	return t.useTool("pdf_render_page", map[string]any{"path": doc, "page": page}, resulting("Saved: ", "make a picture of "+name, "Here is "+name+"."))
-}
-
-// answerPDF words the answer. An unexpected result is an error, whose text is shown to the user.
-func (t *turn) answerPDF(doc, info, text string, onlyInfo bool) string {
-	name := "**" + path.Base(doc) + "**"
-	count := pageCount.FindStringSubmatch(info)
-	if count == nil {
-		return fmt.Sprintf("I could not look into %s: %s", name, firstLine(info))
-	}
-	if onlyInfo {
-		return describePDF(name, count[1], info, t.said)
-	}
-	pages := partsOf(text)
-	if m := pageWanted.FindStringSubmatch(t.said); m != nil {
-		for _, p := range pages {
-			if p.where == "page "+m[1] {
-				return fmt.Sprintf("Page %s of %s says:\n\n%s", m[1], name, shorten(p.text, 1500))
-			}
-		}
-		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", m[1], name, count[1], firstLine(text))
-	}
-	if len(pages) == 0 || pages[0].where == "" {
-		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count[1], rewordForUser(text[strings.LastIndexByte(strings.TrimSpace(text), '\n')+1:]))
-	}
-	if m := searchPattern.FindStringSubmatch(t.said); m != nil {
-		return listMatches(text, name, m[1])
-	}
-	if t.asksForSummary() {
+// answerPDF answers from the text of a PDF, or of a page of it.
+func (t *turn) answerPDF(doc, page, count, info, text string) string {
+	name, pages := "**"+path.Base(doc)+"**", partsOf(text)
+	i := slices.IndexFunc(pages, func(p passage) bool { return p.where == "page "+page })
+	sought := searchPattern.FindStringSubmatch(t.said)
+	switch {
+	case page != "" && i >= 0:
+		return fmt.Sprintf("Page %s of %s says:\n\n%s", page, name, shorten(pages[i].text, 1500))
+	case page != "":
+		return fmt.Sprintf("I could not read page %s of %s, which has %s pages: %s", page, name, count, firstLine(text))
+	case len(pages) == 0 || pages[0].where == "":
+		return fmt.Sprintf("%s has %s pages, but I could not read any text in it: %s", name, count, rewordForUser(text[strings.LastIndexByte(text, '\n')+1:]))
+	case sought != nil:
+		return listMatches(text, name, sought[1])
+	case t.asksForSummary():
 		var body strings.Builder
 		for _, p := range pages {
 			body.WriteString(p.text + "\n\n")
 		}
-		return describePDF(name, count[1], info, "") + "\n\n" + t.inShort(body.String())
+		return describePDF(name, count, info, "") + "\n\n" + t.inShort(body.String())
 	}
-	if answer, ok := t.answerFrom(path.Base(doc), text); ok {
-		return answer
-	}
-	return cannotFrom(path.Base(doc))
+	return t.answerOrNot(path.Base(doc), text)
 }
 
 // describePDF formats the result of pdf_info: the number of pages, and also title, author and date

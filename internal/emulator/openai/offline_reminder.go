@@ -61,52 +61,41 @@ func asksForReminder(said string) bool {
 	return reminderPattern.MatchString(said) && !cancelPattern.MatchString(said)
 }
 
-// scheduleReminder schedules a reminder.
-func (t *turn) scheduleReminder() Reply {
+// scheduleReminder schedules a reminder, or changes the one that the message corrects.
+func (t *turn) scheduleReminder() string {
 	what := reminderText(t.said)
 	if what == "" && t.hasWord("wake") {
 		what = "wake up"
 	}
 	if what == "" {
-		return Reply{Text: "What shall I remind you of, and when? For example: remind me in 10 minutes to stretch."}
+		return "What shall I remind you of, and when? For example: remind me in 10 minutes to stretch."
 	}
 	if name := contactName(t.given, t.whole); name != "" {
 		what = himOrHer.ReplaceAllString(what, name)
 	}
-	return t.withClock(func(now time.Time) Reply {
-		args, when, ok := parseSchedule(t.said, now)
-		switch {
-		case !ok && when != "":
-			return Reply{Text: "That was " + when + " already. " + whenText}
-		case !ok:
-			return Reply{Text: whenText}
-		}
-		return t.schedule(args, when, what)
-	})
-}
-
-// withClock answers with the present time, which it asks for first.
-func (t *turn) withClock(answer func(time.Time) Reply) Reply {
-	clock, known := t.toolResult("get_current_time")
-	if !known {
-		return t.useTool("get_current_time", map[string]any{"format": "iso8601"}, nil)
+	when, ok := parseSchedule(t.said, t.now())
+	switch {
+	case !ok && when.words != "":
+		return "That was " + when.words + " already. " + whenText
+	case !ok:
+		return whenText
 	}
-	now, err := time.Parse(time.RFC3339, firstLine(clock))
-	if err != nil {
-		return Reply{Text: "I could not read the clock, so I did nothing."}
-	}
-	return answer(now)
-}
-
-// schedule schedules a task, or changes the one that the message corrects.
-func (t *turn) schedule(args map[string]any, when, what string) Reply {
-	told := fmt.Sprintf("I will remind you %s: %s.", when, strings.TrimRight(what, "."))
+	told := fmt.Sprintf("I will remind you %s: %s.", when.words, strings.TrimRight(what, "."))
 	if t.corrects && t.last.task != "" {
-		args["task_id"] = t.last.task
-		return t.useGroupTool("scheduled_tasks", "update_scheduled_task", args, resulting("Updated ", "change the reminder", "⏰ Changed. "+told))
+		when.args["task_id"] = t.last.task
+		return t.do("scheduled_tasks", "update_scheduled_task", when.args, "Updated ", "change the reminder", "⏰ Changed. "+told)
 	}
-	args["name"], args["prompt"] = shorten(what, 60), "Remind the user: "+what
-	return t.useGroupTool("scheduled_tasks", "schedule_task", args, resulting("Scheduled ", "set the reminder", "⏰ "+told))
+	when.args["name"], when.args["prompt"] = shorten(what, 60), "Remind the user: "+what
+	return t.do("scheduled_tasks", "schedule_task", when.args, "Scheduled ", "set the reminder", "⏰ "+told)
+}
+
+// now returns the present time, by the tool that tells it.
+func (t *turn) now() time.Time {
+	now, err := time.Parse(time.RFC3339, firstLine(t.use("get_current_time", map[string]any{"format": "iso8601"})))
+	if err != nil {
+		panic(stop{Text: "I could not read the clock, so I did nothing."})
+	}
+	return now
 }
 
 // made is what a message made: a task, or an event of the calendar, by its id.
@@ -114,21 +103,13 @@ type made struct{ task, event string }
 
 // lastMade returns what was made last.
 func lastMade(messages []Message) (last made) {
-	calls := map[string]ToolCall{}
-	for _, m := range messages {
-		for _, c := range m.ToolCalls {
-			if inner, ok := unwrapCall(c); ok {
-				c = inner
-			}
-			calls[c.ID] = c
-		}
-		if found := madeID.FindStringSubmatch(m.Content); m.Role == "tool" && found != nil {
-			switch name := calls[m.ToolCallID].Name; {
-			case found[1] != "":
-				last.task = found[1]
-			case strings.HasPrefix(name, "calendar_create") || strings.HasPrefix(name, "calendar_update"):
-				last.event = found[2]
-			}
+	for _, r := range resultsIn(messages) {
+		switch found := madeID.FindStringSubmatch(r.text); {
+		case found == nil:
+		case found[1] != "":
+			last.task = found[1]
+		case strings.HasPrefix(r.call.Name, "calendar_create") || strings.HasPrefix(r.call.Name, "calendar_update"):
+			last.event = found[2]
 		}
 	}
 	return last
@@ -137,9 +118,10 @@ func lastMade(messages []Message) (last made) {
 // lastAsked returns what the last message of a user asks for, with what it corrects, and what the bot said last.
 func lastAsked(messages []Message) (asks, bot string) {
 	for _, m := range messages {
-		switch said := inEnglish(plainText(m.Content)); m.Role {
+		switch m.Role {
 		case "user":
-			asks = cmp.Or(corrected(asks, bot, said), said)
+			said := inEnglish(plainText(m.Content))
+			asks = append(corrected(asks, bot, said), said)[0]
 		case "assistant":
 			bot = m.Content
 		}
@@ -148,24 +130,22 @@ func lastAsked(messages []Message) (asks, bot string) {
 }
 
 // corrected returns the wish in a message with the time that the next one gives: a correction, a repetition, or
-// an answer to the question for it; "" if that is about something else.
-func corrected(before, asked, said string) string {
-	switch again, m := sameAgain.FindStringSubmatch(said), correction.FindStringSubmatch(said); {
-	case m == nil:
-		return ""
-	case m[1] != "" || again == nil && strings.Contains(asked, understood):
+// an answer to the question for it; nil if that is about something else.
+func corrected(before, asked, said string) []string {
+	again, m := sameAgain.FindStringSubmatch(said), correction.FindStringSubmatch(said)
+	switch {
+	case m != nil && (m[1] != "" || again == nil && strings.Contains(asked, understood)):
 		said = m[2]
-	case again == nil:
-		return ""
-	default:
+	case m != nil && again != nil:
 		said = again[1]
+	default:
+		return nil
 	}
 	noDay, noClock := withoutDay(said), withoutClock(said)
 	if !besidesTime.MatchString(withoutClock(noDay)) || noDay == "" && noClock == "" {
-		return ""
+		return nil
 	}
-	one := (&turn{}).about(before)
-	for _, p := range slices.Backward(one.parts()) {
+	for _, p := range slices.Backward((&turn{said: before}).parts()) {
 		wish := before[p[0]:p[1]]
 		if !asksForReminder(wish) && !addEvent.MatchString(wish) {
 			continue
@@ -176,14 +156,14 @@ func corrected(before, asked, said string) string {
 		if noClock != said || inTime.MatchString(said) || everySome.MatchString(said) {
 			wish = withoutClock(wish)
 		}
-		return strings.TrimRight(wish, " .!?") + " " + strings.TrimSpace(said)
+		return []string{strings.TrimRight(wish, " .!?") + " " + strings.TrimSpace(said)}
 	}
-	return ""
+	return nil
 }
 
 // correct does what the message before asked for at another time, or once more.
-func (t *turn) correct() Reply {
-	one := t.about(corrected(t.before, t.asked, t.said))
+func (t *turn) correct(m []string) string {
+	one := t.about(m[0])
 	one.corrects = correction.FindStringSubmatch(t.said)[1] != "" || !sameAgain.MatchString(t.said)
 	if asksForReminder(one.said) {
 		return one.scheduleReminder()
@@ -191,50 +171,45 @@ func (t *turn) correct() Reply {
 	return one.createEvent()
 }
 
-// task is an entry of list_scheduled_tasks.
-type scheduledTask struct{ name, id, plan, next string }
+// scheduledTask is an entry of list_scheduled_tasks.
+type scheduledTask struct{ name, id, line string }
 
-func parseTasks(text string) []scheduledTask {
-	var list []scheduledTask
+// scheduled returns what is scheduled, and the tool's own words.
+func (t *turn) scheduled() (list []scheduledTask, text string) {
+	text = t.useOf("scheduled_tasks", "list_scheduled_tasks", nil)
 	for _, m := range taskEntry.FindAllStringSubmatch(text, -1) {
 		if m[4] == "yes" {
-			list = append(list, scheduledTask{m[1], m[2], m[3], m[5]})
+			list = append(list, scheduledTask{m[1], m[2], fmt.Sprintf("- **%s**, %s", m[1], m[3])})
 		}
 	}
-	return list
+	return list, text
 }
 
-func (t *turn) listReminders() Reply {
-	return t.useGroupTool("scheduled_tasks", "list_scheduled_tasks", nil, func(text string) string {
-		list := parseTasks(text)
-		if len(list) == 0 {
-			return rewordForUser(text)
-		}
-		return "Your reminders and schedules:\n" + strings.Join(taskLines(list), "\n")
-	})
+func (t *turn) listReminders() string {
+	list, text := t.scheduled()
+	if len(list) == 0 {
+		return rewordForUser(text)
+	}
+	return "Your reminders and schedules:\n" + taskLines(list)
 }
 
-func taskLines(list []scheduledTask) []string {
+func taskLines(list []scheduledTask) string {
 	var lines []string
 	for _, task := range list {
-		lines = append(lines, fmt.Sprintf("- **%s**, %s", task.name, task.plan))
+		lines = append(lines, task.line)
 	}
-	return lines
+	return strings.Join(lines, "\n")
 }
 
 // cancelReminders deletes the reminders that a message names, or all but those that it wants to keep.
-func (t *turn) cancelReminders() Reply {
+func (t *turn) cancelReminders() string {
 	said, keep := t.said, ""
 	if m := keepPattern.FindStringSubmatchIndex(said); m != nil {
 		said, keep = said[:m[0]], said[m[2]:m[3]]
 	}
-	listed, known := t.toolResult("list_scheduled_tasks")
-	if !known {
-		return t.useGroupTool("scheduled_tasks", "list_scheduled_tasks", nil, nil)
-	}
-	list := parseTasks(listed)
+	list, _ := t.scheduled()
 	if len(list) == 0 {
-		return Reply{Text: "There is nothing to cancel."}
+		return "There is nothing to cancel."
 	}
 	all := allOfThem.MatchString(said)
 	words, spared := contentWords(cancelWords.ReplaceAllString(said, " ")), contentWords(keep)
@@ -243,36 +218,29 @@ func (t *turn) cancelReminders() Reply {
 		named := countShared(words, name) > 0 || len(words) == 0 && (all || len(list) == 1 || task.id == t.last.task)
 		return !named || countShared(spared, name) > 0
 	}
-	chosen := slices.DeleteFunc(slices.Clone(list), isKept)
-	kept := slices.DeleteFunc(slices.Clone(list), func(task scheduledTask) bool { return !isKept(task) })
-	switch {
-	case all && keep != "" && len(kept) == 0:
-		return Reply{Text: "I find no reminder like that to keep, so I cancelled none. There are:\n" + strings.Join(taskLines(list), "\n")}
-	case len(chosen) == 0 || len(chosen) > 1 && !all:
-		return Reply{Text: "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + strings.Join(taskLines(list), "\n")}
-	}
-	var gone []string
-	for _, r := range t.results {
-		if r.call.Name == "delete_scheduled_task" {
-			gone = append(gone, "- "+strings.TrimSuffix(rewordForUser(r.text), " It will not run again."))
+	var chosen []ToolCall
+	var kept []scheduledTask
+	for _, task := range list {
+		if isKept(task) {
+			kept = append(kept, task)
+		} else {
+			chosen = append(chosen, call("delete_scheduled_task", map[string]any{"task_id": task.id}))
 		}
 	}
-	if len(gone) < len(chosen) {
-		return t.deleteTasks(chosen)
+	switch {
+	case all && keep != "" && len(kept) == 0:
+		return "I find no reminder like that to keep, so I cancelled none. There are:\n" + taskLines(list)
+	case len(chosen) == 0 || len(chosen) > 1 && !all:
+		return "Which one? Say “cancel the reminder about …”, or “cancel all my reminders”. There are:\n" + taskLines(list)
+	}
+	gone := t.useAll(chosen...)
+	for i, text := range gone {
+		gone[i] = "- " + strings.TrimSuffix(rewordForUser(text), " It will not run again.")
 	}
 	if all && len(kept) > 0 {
-		gone = append(gone, "\nI kept:\n"+strings.Join(taskLines(kept), "\n"))
+		gone = append(gone, "\nI kept:\n"+taskLines(kept))
 	}
-	return Reply{Text: "What became of it:\n" + strings.Join(gone, "\n")}
-}
-
-// deleteTasks asks for the removal of tasks.
-func (t *turn) deleteTasks(list []scheduledTask) (asks Reply) {
-	for _, task := range list {
-		one := t.call("delete_scheduled_task", map[string]any{"task_id": task.id})
-		asks.Text, asks.Calls = one.Text, append(asks.Calls, one.Calls...)
-	}
-	return asks
+	return "What became of it:\n" + strings.Join(gone, "\n")
 }
 
 var cancelWords = regexp.MustCompile(`(?i)\b(?:cancel|undo|forget|never ?mind|delete|remove|stop|drop|clear|every|everything|actually|sorry|wait|ok|please|reminders?|reminding|schedules?|scheduled|don't|do not|remind|about|one|for)\b`)
@@ -286,6 +254,9 @@ func reminderText(said string) string {
 	return my.ReplaceAllString(text, "your")
 }
 
+// days are the ways to name a day, apart from each other.
+var days = [...]*regexp.Regexp{onDate, onDay, tomorrow, today}
+
 // withoutDay returns a text without what it says of days and intervals.
 func withoutDay(text string) string {
 	for _, cutOut := range []*regexp.Regexp{everySome, inTime, partOfDay, everyDay, tomorrow, today, onDate, onDay} {
@@ -295,85 +266,87 @@ func withoutDay(text string) string {
 }
 
 func withoutClock(text string) string {
-	if at := findClock(text); at != nil {
-		text = text[:at[0]] + " " + text[at[1]:]
+	if m := findClock(text); m != nil {
+		text = strings.Replace(text, m[0], " ", 1)
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// parseSchedule parses the time of a reminder, as arguments of schedule_task and in words. It is not ok if
-// there is no time, one that it does not understand, or one that is over, which it says.
-func parseSchedule(said string, now time.Time) (args map[string]any, when string, ok bool) { //nolint:cyclop // One form of words after another.
-	once := func(at time.Time) (map[string]any, string, bool) {
-		day := "on " + at.Format("Monday 2 January")
-		switch at.Format(time.DateOnly) {
-		case now.Format(time.DateOnly):
-			day = "today"
-		case now.AddDate(0, 0, 1).Format(time.DateOnly):
-			day = "tomorrow"
-		}
-		return map[string]any{"schedule_type": "one_time", "date": at.Format(time.DateOnly), "hour": at.Hour(), "minute": at.Minute()},
-			day + " at " + at.Format("15:04"), at.After(now)
+// schedule is a time of a reminder: as arguments of schedule_task, in words, and if it is once as a time.
+type schedule struct {
+	args  map[string]any
+	words string
+	at    time.Time
+}
+
+// once is the schedule of a time. It is not ok if it is over.
+func once(at, now time.Time) (schedule, bool) {
+	day := "on " + at.Format("Monday 2 January")
+	switch at.Format(time.DateOnly) {
+	case now.Format(time.DateOnly):
+		day = "today"
+	case now.AddDate(0, 0, 1).Format(time.DateOnly):
+		day = "tomorrow"
 	}
-	if isAmbiguous(said) {
-		return nil, "", false
-	}
-	if m := inTime.FindStringSubmatch(said); m != nil && (m[2] != "" || strings.EqualFold(m[1], "half an hour")) {
-		after := 30 * time.Minute
-		if unit := unitOf(m[2]); m[2] != "" {
-			after = time.Duration(readNumber(m[1])) * unit
-			if m[3] != "" {
-				after += unit / 2
+	args := map[string]any{"schedule_type": "one_time", "date": at.Format(time.DateOnly), "hour": at.Hour(), "minute": at.Minute()}
+	return schedule{args, day + " at " + at.Format("15:04"), at}, at.After(now)
+}
+
+// parseSchedule parses the time of a reminder. It is not ok if there is no time, one that it does not understand, or
+// one that is over, which it says.
+func parseSchedule(said string, now time.Time) (when schedule, ok bool) { //nolint:cyclop // One form of words after another.
+	hour, minute, timed := parseClockTime(said)
+	after, some, every := inTime.FindStringSubmatch(said), everySome.FindStringSubmatch(said), everyDay.FindStringSubmatch(said)
+	switch {
+	case isAmbiguous(said):
+		return when, false
+	case after != nil && (after[2] != "" || strings.EqualFold(after[1], "half an hour")):
+		wait := 30 * time.Minute
+		if unit := unitOf(after[2]); unit > 0 {
+			wait = time.Duration(readNumber(after[1])) * unit
+			if after[3] != "" {
+				wait += unit / 2
 			}
 		}
 		// Tasks run at full minutes, so round up to the next one.
-		return once(now.Add(after + time.Minute - time.Nanosecond).Truncate(time.Minute))
+		return once(now.Add(wait+time.Minute-time.Nanosecond).Truncate(time.Minute), now)
+	case some != nil:
+		minutes := max(1, readNumber(some[1])) * int(unitOf(some[2])/time.Minute)
+		return schedule{args: map[string]any{"schedule_type": "interval", "every_minutes": minutes}, words: fmt.Sprintf("every %d minutes", minutes)}, true
+	case every != nil:
+		return everyPlan(strings.ToLower(every[1]+every[2]+every[3]), hour, minute, timed), true
+	case everyOther.MatchString(said):
+		return when, false
 	}
-	if m := everySome.FindStringSubmatch(said); m != nil {
-		minutes := max(1, readNumber(m[1]))
-		if m[2][0] == 'h' || m[2][0] == 'H' {
-			minutes *= 60
-		}
-		return map[string]any{"schedule_type": "interval", "every_minutes": minutes}, fmt.Sprintf("every %d minutes", minutes), true
-	}
-	hour, minute, timed := parseClockTime(said)
-	if m := everyDay.FindStringSubmatch(said); m != nil {
-		return everyPlan(strings.ToLower(m[1]+m[2]+m[3]), hour, minute, timed)
-	}
-	if everyOther.MatchString(said) {
-		return nil, "", false
-	}
-	if !timed {
-		switch part := strings.ToLower(partOfDay.FindString(said)); {
-		case part == "":
-			hour = 9
-		case strings.HasSuffix(part, "noon"):
+	if part := strings.ToLower(partOfDay.FindString(said)); !timed {
+		hour = 9
+		if strings.HasSuffix(part, "noon") {
 			hour = 15
-		default:
+		} else if part != "" {
 			hour = 19
 		}
 	}
-	at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, now.Location())
+	at := onClock(now, hour, minute)
 	switch {
 	case tomorrow.MatchString(said):
 		at = at.AddDate(0, 0, 1)
 	case onDate.MatchString(said):
 		day, ok := dateIn(said, now)
-		if at = day.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute); !ok {
-			return nil, "", false
+		if at = onClock(day, hour, minute); !ok {
+			return when, false
 		}
 	case onDay.MatchString(said):
-		named := strings.ToLower(onDay.FindStringSubmatch(said)[1])
+		named := onDay.FindStringSubmatch(said)[1]
 		for !strings.EqualFold(at.Weekday().String(), named) || !at.After(now) {
 			at = at.AddDate(0, 0, 1)
 		}
 	case today.MatchString(said):
 	case !timed:
-		return nil, "", false
+		return when, false
 	case !at.After(now):
 		at = at.AddDate(0, 0, 1)
 	}
-	return once(at)
+	return once(at, now)
 }
 
 // dateIn returns the beginning of the day that a text names by its date: the next one if it names no year.
@@ -395,11 +368,11 @@ func dateIn(said string, now time.Time) (day time.Time, ok bool) {
 // isAmbiguous reports whether a text names several times or days, or limits them: a reminder at one of them would be
 // wrong.
 func isAmbiguous(said string) bool {
-	days := 0
-	for _, day := range []*regexp.Regexp{tomorrow, today, onDate, onDay} {
-		days += len(day.FindAllString(said, -1))
+	named := 0
+	for _, day := range days {
+		named += len(day.FindAllString(said, -1))
 	}
-	return days > 1 || limited.MatchString(said) || ordinal.MatchString(onDate.ReplaceAllString(said, "")) || len(clockTimes(said)) > 1
+	return named > 1 || limited.MatchString(said) || ordinal.MatchString(onDate.ReplaceAllString(said, "")) || len(clockTimes(said)) > 1
 }
 
 // unitOf returns the unit of time that a word begins with.
@@ -409,71 +382,61 @@ func unitOf(word string) time.Duration {
 }
 
 // everyPlan returns the schedule of what is wanted every day, weekday, or day of that name.
-func everyPlan(day string, hour, minute int, timed bool) (args map[string]any, when string, ok bool) {
+func everyPlan(day string, hour, minute int, timed bool) schedule {
 	if !timed {
 		if hour, minute = 9, 0; day == "evening" {
 			hour = 18
 		}
 	}
-	at := fmt.Sprintf(" at %02d:%02d", hour, minute)
+	args := map[string]any{"hour": hour, "minute": minute}
 	switch day {
 	case "day", "daily", "morning", "evening":
-		return map[string]any{"schedule_type": "daily", "hour": hour, "minute": minute}, "every day" + at, true
+		args["schedule_type"], day = "daily", "day"
 	case "weekday", "weekdays":
-		return map[string]any{"schedule_type": "cron", "cron": fmt.Sprintf("%d %d * * 1-5", minute, hour)}, "every weekday" + at, true
+		args, day = map[string]any{"schedule_type": "cron", "cron": fmt.Sprintf("%d %d * * 1-5", minute, hour)}, "weekday"
+	default:
+		args["schedule_type"], args["day_of_week"], day = "weekly", day, titleCase(day)
 	}
-	return map[string]any{"schedule_type": "weekly", "day_of_week": day, "hour": hour, "minute": minute},
-		"every " + strings.ToUpper(day[:1]) + day[1:] + at, true
+	return schedule{args: args, words: fmt.Sprintf("every %s at %02d:%02d", day, hour, minute)}
 }
 
-// findClock returns where a text has a time of day: the only one. A bare number is one after "at" or before am
-// and pm alone.
-func findClock(said string) []int {
+// findClock returns what a text says of a time of day, as atTime finds it: the only one.
+func findClock(said string) []string {
 	if found := clockTimes(said); len(found) == 1 {
 		return found[0]
 	}
 	return nil
 }
 
-func clockTimes(said string) (found [][]int) {
-	for _, m := range atTime.FindAllStringSubmatchIndex(said, -1) {
-		bare := m[10] >= 0
-		text := strings.ToLower(said[m[0]:m[1]])
-		if !bare || strings.HasPrefix(text, "at") || m[12] >= 0 || strings.Contains(text, "clock") {
-			found = append(found, m)
-		}
-	}
-	return found
+// clockTimes returns the times of day in a text. A bare number is one only after "at" or before am, pm and o'clock.
+func clockTimes(said string) [][]string {
+	return slices.DeleteFunc(atTime.FindAllStringSubmatch(said, -1), func(m []string) bool {
+		text := strings.ToLower(m[0])
+		return m[5] != "" && m[6] == "" && !strings.HasPrefix(text, "at") && !strings.Contains(text, "clock")
+	})
 }
 
 // parseClockTime parses the time of day in a text.
 func parseClockTime(said string) (hour, minute int, ok bool) {
-	m := findClock(said)
+	m := findClock(strings.ToLower(said))
 	if m == nil {
 		return 0, 0, false
 	}
-	part := func(n int) string {
-		if m[2*n] < 0 {
-			return ""
-		}
-		return strings.ToLower(said[m[2*n]:m[2*n+1]])
-	}
-	switch part(1) + part(7) {
+	hour, minute = readNumber(m[2]+m[3]+m[5]), readNumber(m[4])
+	switch m[1] + m[7] {
 	case "noon", "midday":
 		return 12, 0, true
 	case "midnight":
 		return 0, 0, true
 	case "half past":
-		hour, minute = readNumber(part(2)), 30
+		minute = 30
 	case "quarter past":
-		hour, minute = readNumber(part(2)), 15
+		minute = 15
 	case "quarter to":
-		hour, minute = readNumber(part(2))-1, 45
-	default:
-		hour, minute = readNumber(part(3)+part(5)), readNumber(part(4))
+		hour, minute = hour-1, 45
 	}
 	later := strings.ToLower(partOfDay.FindString(said))
-	switch half := strings.ReplaceAll(part(6), ".", ""); {
+	switch half := strings.ReplaceAll(m[6], ".", ""); {
 	case half == "pm" && hour < 12:
 		hour += 12
 	case half == "am" && hour == 12:
@@ -482,9 +445,4 @@ func parseClockTime(said string) (hour, minute int, ok bool) {
 		hour += 12
 	}
 	return hour, minute, hour >= 0 && hour < 24 && minute < 60
-}
-
-// remindNow answers the prompt of a reminder that is due.
-func (t *turn) remindNow() Reply {
-	return Reply{Text: "⏰ Reminder: " + strings.TrimSpace(reminderRun.FindStringSubmatch(t.said)[1])}
 }

@@ -23,8 +23,7 @@ var (
 type table [][]string
 
 // parseTable returns the table in a text: lines of cells between tabs or bars.
-func parseTable(text string) table {
-	var rows table
+func parseTable(text string) (rows table) {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.Trim(strings.TrimSpace(senderMark.ReplaceAllString(line, "")), "|")
 		cells := strings.FieldsFunc(line, func(r rune) bool { return r == '\t' || r == '|' })
@@ -37,7 +36,7 @@ func parseTable(text string) table {
 		rows = append(rows, cells)
 	}
 	// A workbook is read with the letters of its columns and the numbers of its rows.
-	if len(rows) > 2 && len(rows[0]) > 1 && rows[0][0] == "" && rows[0][1] == "A" {
+	if len(rows) > 2 && rows[0][0] == "" && rows[0][1] == "A" {
 		rows = rows[1:]
 		for i := range rows {
 			rows[i] = rows[i][1:]
@@ -59,52 +58,49 @@ func (tb table) isNumeric(column int) bool {
 	return !slices.ContainsFunc(tb[1:], func(row []string) bool { _, ok := number(row[column]); return !ok })
 }
 
-// column returns the column that a question names among those with numbers, or those with words.
+// column returns the column that a question names among those with numbers, or those with words; without a name the
+// only one with numbers, or the first one with words.
 func (tb table) column(question string, numeric bool) int {
-	named := -1
 	var all []int
 	for i, name := range tb[0] {
 		if tb.isNumeric(i) != numeric {
 			continue
 		}
-		all = append(all, i)
-		if named < 0 && countShared(contentWords(question), contentWords(name)) > 0 {
-			named = i
+		if countShared(contentWords(question), contentWords(name)) > 0 {
+			return i
 		}
+		all = append(all, i)
 	}
-	if named < 0 && len(all) > 0 && (len(all) == 1 || !numeric) {
-		named = all[0]
+	if len(all) == 1 || len(all) > 0 && !numeric {
+		return all[0]
 	}
-	return named
+	return -1
 }
 
 // answer computes what a question asks of a table; "" if it asks for nothing that can be computed. The message
 // that the question is from may name the column of numbers.
 func (tb table) answer(question, message string) string { //nolint:cyclop // One kind of question after another.
-	value, group := tb.column(question, true), tb.column(question, false)
+	value, by := tb.column(question, true), tb.column(question, false)
 	if value < 0 {
 		value = tb.column(message, true)
 	}
 	rows, which := tb.rows(question)
-	most, least := mostPattern.MatchString(question), leastPattern.MatchString(question)
-	chart := barsPattern.MatchString(question)
+	most, least, chart := mostPattern.MatchString(question), leastPattern.MatchString(question), barsPattern.MatchString(question)
+	mean := meanPattern.MatchString(question)
 	switch {
 	case value < 0 || len(rows) == 0:
-	case sumOfPattern.MatchString(question) || meanPattern.MatchString(question):
-		total, word := 0.0, "sum"
-		for _, row := range rows {
-			n, _ := number(row[value])
-			total += n
+	case mean || sumOfPattern.MatchString(question):
+		_, sums := tb.group(rows, -1, value)
+		word := "sum"
+		if mean {
+			word, sums[0] = "average", sums[0]/float64(len(rows))
 		}
-		if meanPattern.MatchString(question) {
-			total, word = total/float64(len(rows)), "average"
-		}
-		return fmt.Sprintf("The %s of *%s*%s is **%s** (%d %s).", word, tb[0][value], which, shortNumber(total), len(rows), plural(strconv.Itoa(len(rows)), "row"))
-	case group >= 0 && (most || least || chart):
-		names, sums := tb.group(rows, group, value)
-		if chart {
-			return barChart(tb[0][value], names, sums)
-		}
+		return fmt.Sprintf("The %s of *%s*%s is **%s** (%d %s).", word, tb[0][value], which, shortNumber(sums[0]), len(rows), plural(strconv.Itoa(len(rows)), "row"))
+	case by >= 0 && chart:
+		names, sums := tb.group(rows, by, value)
+		return barChart(tb[0][value], names, sums)
+	case by >= 0 && (most || least):
+		names, sums := tb.group(rows, by, value)
 		n := slices.Max(sums)
 		if least {
 			n = slices.Min(sums)
@@ -130,25 +126,20 @@ func (tb table) answer(question, message string) string { //nolint:cyclop // One
 
 // rows returns the rows whose cells a question names, or all of them, and says which.
 func (tb table) rows(question string) (rows [][]string, which string) {
-	words := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), isNoWord), " ") + " "
+	words := " " + plainWords(question) + " "
 	rows = tb[1:]
 	for i := range tb[0] {
 		if tb.isNumeric(i) {
 			continue
 		}
 		dates := true
-		named := func(row []string) bool {
-			cell := strings.Join(strings.FieldsFunc(strings.ToLower(row[i]), isNoWord), " ")
-			at, err := time.Parse(time.DateOnly, row[i])
-			if dates = dates && err == nil; err == nil && strings.Contains(words, " "+strings.ToLower(at.Month().String())+" ") {
-				return true
-			}
-			return cell != "" && strings.Contains(words, " "+cell+" ")
-		}
 		var found [][]string
 		var names []string
 		for _, row := range rows {
-			if named(row) {
+			cell := plainWords(row[i])
+			at, err := time.Parse(time.DateOnly, row[i])
+			dates = dates && err == nil
+			if cell != "" && strings.Contains(words, " "+cell+" ") || err == nil && strings.Contains(words, " "+strings.ToLower(at.Month().String())+" ") {
 				found = append(found, row)
 				if !slices.Contains(names, row[i]) {
 					names = append(names, row[i])
@@ -167,12 +158,21 @@ func (tb table) rows(question string) (rows [][]string, which string) {
 	return rows, which
 }
 
-// group adds up a column by the values of another, in their order.
+// plainWords returns the words of a text in lower case, apart by spaces.
+func plainWords(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(text), isNoWord), " ")
+}
+
+// group adds up a column by the values of another, in their order; all of it by a negative one.
 func (tb table) group(rows [][]string, by, value int) (names []string, sums []float64) {
 	for _, row := range rows {
-		i := slices.Index(names, row[by])
+		name := ""
+		if by >= 0 {
+			name = row[by]
+		}
+		i := slices.Index(names, name)
 		if i < 0 {
-			i, names, sums = len(names), append(names, row[by]), append(sums, 0)
+			i, names, sums = len(names), append(names, name), append(sums, 0)
 		}
 		n, _ := number(row[value])
 		sums[i] += n
@@ -183,18 +183,15 @@ func (tb table) group(rows [][]string, by, value int) (names []string, sums []fl
 // barChart draws a chart of characters.
 func barChart(title string, names []string, sums []float64) string {
 	const width = 20
-	widest, most := 0, 0.0
-	for i, name := range names {
-		widest, most = max(widest, len([]rune(name))), max(most, sums[i])
+	widest, most := 0, max(slices.Max(sums), 1e-9)
+	for _, name := range names {
+		widest = max(widest, len([]rune(name)))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s*, drawn with characters:\n\n```\n", title)
 	for i, name := range names {
-		bar := 0
-		if most > 0 {
-			bar = max(0, int(sums[i]/most*width+0.5))
-		}
-		fmt.Fprintf(&b, "%-*s %s %s\n", widest, name, strings.Repeat("█", bar), shortNumber(sums[i]))
+		bar := strings.Repeat("█", max(0, int(sums[i]/most*width+0.5)))
+		fmt.Fprintf(&b, "%-*s %s %s\n", widest, name, bar, shortNumber(sums[i]))
 	}
 	return b.String() + "```"
 }

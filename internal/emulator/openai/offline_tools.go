@@ -20,41 +20,33 @@ var (
 // familyWords are words in names of groups that do not say what a group is about.
 const familyWords = " google tool management setting setup js user service "
 
-// toolFor returns the group whose name the message says, and its tool that looks something up: found is false
-// if there is none, or more than one.
-func (t *turn) groupFor() (group string, found bool) {
+// groupFor returns the group whose name a message says that looks something up; nil if there is none, or more than one.
+func (t *turn) groupFor() (found []string) {
 	if !looksUp.MatchString(t.said) {
-		return "", false
+		return nil
 	}
 	words := contentWords(t.said)
 	for _, g := range t.groups {
-		for _, word := range contentWords(strings.ReplaceAll(g.name, "_", " ")) {
-			if !strings.Contains(familyWords, " "+word+" ") && slices.ContainsFunc(words, func(w string) bool { return w == word }) {
-				if group != "" && group != g.name {
-					return "", false
-				}
-				group = g.name
-			}
+		if slices.ContainsFunc(contentWords(strings.ReplaceAll(g.name, "_", " ")), func(word string) bool {
+			return !strings.Contains(familyWords, " "+word+" ") && slices.Contains(words, word)
+		}) {
+			found = append(found, g.name)
 		}
 	}
-	return group, group != ""
+	if len(found) != 1 {
+		return nil
+	}
+	return found
 }
 
 // lookUp uses the tool of a group that lists or searches, as its name says, with the arguments that its
 // description names or the message has.
-func (t *turn) lookUp() Reply {
-	group, _ := t.groupFor()
+func (t *turn) lookUp(found []string) string {
+	group := found[0]
 	prefix := group[strings.LastIndexByte(group, '_')+1:] + "_"
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(t.tools)) {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(t.tools)), func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	if len(names) == 0 {
-		if reply, wait := t.ensureTool(group, prefix); wait {
-			return reply
-		}
+		t.load(group, prefix)
 	}
 	verb, query := "list", ""
 	if m := findsBy.FindStringSubmatch(t.said); m != nil {
@@ -67,12 +59,11 @@ func (t *turn) lookUp() Reply {
 		if !strings.Contains(name, verb) || !ok {
 			continue
 		}
-		return t.useTool(name, args, func(text string) string {
-			if lines, ok := listed(text); ok {
-				text = cmp.Or(strings.Join(lines, "\n"), "Nothing.")
-			}
-			return fmt.Sprintf("What `%s` shows:\n\n%s", name, shorten(rewordForUser(text), 1500))
-		})
+		text := t.use(name, args)
+		if lines, ok := listed(text); ok {
+			text = cmp.Or(strings.Join(lines, "\n"), "Nothing.")
+		}
+		return fmt.Sprintf("What `%s` shows:\n\n%s", name, shorten(rewordForUser(text), 1500))
 	}
 	return t.decline()
 }

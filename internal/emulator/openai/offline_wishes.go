@@ -22,25 +22,14 @@ const (
 	questionWords = `what|when|where|who|which|how|is there|are there|do i|did i|does`
 )
 
-// doAll does the wishes of a message one after another. A wish begins again at each request, with the results
-// of the calls that it has made, and what it answers is joined.
+// doAll does the wishes of a message one after another, and joins what it answers.
 func (t *turn) doAll() Reply {
 	wishes := t.wishes()
-	made := slices.DeleteFunc(slices.Clone(t.results), isLoad)
 	var texts []string
 	for _, wish := range wishes {
-		one := t.about(wish)
-		one.results = slices.DeleteFunc(slices.Clone(t.results), func(r result) bool { return !isLoad(r) })
-		reply := one.answer()
-		for len(reply.Calls) > 0 {
-			for _, c := range reply.Calls {
-				i := slices.IndexFunc(made, func(r result) bool { return r.call.Name == c.Name })
-				if i < 0 {
-					return reply
-				}
-				one.results, made = append(one.results, made[i]), slices.Delete(made, i, i+1)
-			}
-			reply = one.answer()
+		reply := t.about(wish).attempt()
+		if len(reply.Calls) > 0 {
+			return reply
 		}
 		if strings.HasPrefix(reply.Text, cannot) && len(wishes) > 1 {
 			reply.Text = "“" + strings.Trim(wish, " .,") + "”: " + reply.Text
@@ -50,9 +39,6 @@ func (t *turn) doAll() Reply {
 	return Reply{Text: strings.Join(slices.Compact(texts), "\n\n")}
 }
 
-// isLoad reports whether a call makes tools available. What it does holds for all wishes.
-func isLoad(r result) bool { return r.call.Name == loadTool || r.call.Name == searchTool }
-
 // about returns the turn as if its message were another.
 func (t *turn) about(said string) *turn {
 	one := *t
@@ -61,17 +47,17 @@ func (t *turn) about(said string) *turn {
 }
 
 // answer applies the first rule that matches.
-func (t *turn) answer() Reply {
+func (t *turn) answer() string {
 	for _, rule := range t.rules() {
-		if rule.matches {
-			return rule.answer()
+		if rule.found != nil {
+			return rule.answer(rule.found)
 		}
 	}
 	return t.decline()
 }
 
 func (t *turn) isUnderstood(said string) bool {
-	return slices.ContainsFunc(t.about(said).rules(), func(r rule) bool { return r.matches })
+	return slices.ContainsFunc(t.about(said).rules(), func(r rule) bool { return r.found != nil })
 }
 
 // wishes splits a message into wishes. A part that is not understood and asks for nothing belongs to the wish

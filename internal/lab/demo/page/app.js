@@ -166,10 +166,12 @@ function shownToModel(m) {
 const share = (c) => `${Math.round(100 * c.tokens / Math.max(1, c.all))} % of what all tools would cost`;
 const bars = "Each bar is one call of the model: grey is what sending all tools would cost, orange what was sent.";
 
+// A pane is a chat. In Slack it has another one at its side for the thread that is open, whose channel it is.
 class Pane {
-  constructor(platform) {
+  constructor(platform, channel = null) {
     this.platform = platform;
-    this.thread = ""; // Slack's thread that is open; empty for a new one
+    this.channel = channel;
+    this.thread = ""; // the thread of a pane at the side; empty for none
     this.place = ""; // Slack's tab: the channel, "direct" or "home"
     this.open = {}; // the thread of each tab
     this.shown = "";
@@ -185,15 +187,22 @@ class Pane {
     this.parts.hint = find(".hint");
     this.root = root;
     this.input = find("textarea");
-    find("h2").textContent = platform.title;
-    find("h2").id = platform.key + "-title";
-    root.setAttribute("aria-labelledby", platform.key + "-title");
-    root.id = platform.key;
-    find(".where").textContent = platform.where;
-    this.parts.log.setAttribute("aria-label", platform.title + " messages");
-    find("label span").textContent = "Message in " + platform.title;
+    const title = channel ? "Thread" : platform.title;
+    root.id = channel ? platform.key + "-thread" : platform.key;
+    find("h2").textContent = title;
+    find("h2").id = root.id + "-title";
+    root.setAttribute("aria-labelledby", root.id + "-title");
+    find(".where").textContent = channel ? "" : platform.where;
+    this.parts.log.setAttribute("aria-label", title + " messages");
+    find("label span").textContent = channel ? "Reply in the thread" : "Message in " + platform.title;
     this.listen();
-    document.getElementById("panes").append(root);
+    if (!channel) return document.getElementById("panes").append(root);
+    root.classList.add("side");
+    root.hidden = true;
+    this.parts.back.hidden = false;
+    this.input.placeholder = "Reply…";
+    for (const part of root.querySelectorAll(".cost, .home, .offered, .tabs")) part.remove();
+    channel.root.append(root);
   }
 
   listen() {
@@ -233,10 +242,15 @@ class Pane {
     staged.querySelector("button").addEventListener("click", () => this.unstage());
     this.input.addEventListener("keydown", (e) => { if (e.key === "Escape") this.unstage(); });
     this.parts.halt.addEventListener("click", () => this.tell("stop", { thread: this.thread }));
-    window.addEventListener("resize", () => { this.parts.log.scrollTop = this.parts.log.scrollHeight; });
+    window.addEventListener("resize", () => this.toEnd());
     for (const tab of this.parts.tabs.children) tab.addEventListener("click", () => this.turnTo(tab.value));
     this.parts.tabs.hidden = this.platform.key !== "slack";
-    back.addEventListener("click", () => this.openThread(""));
+    back.addEventListener("click", () => this.channel.openThread(""));
+  }
+
+  toEnd() {
+    this.parts.log.scrollTop = this.parts.log.scrollHeight;
+    this.side?.toEnd();
   }
 
   grow() {
@@ -248,6 +262,7 @@ class Pane {
   suggest(commands) {
     if (this.suggested === commands) return;
     this.suggested = commands;
+    this.side?.suggest(commands);
     const fits = (i) => (!i.only || i.only === this.platform.key) && (!i.commands || commands);
     this.parts.grid.replaceChildren(...ideas.map((group) => [group.title, group.all.filter(fits)]).filter(([, all]) => all.length).map(([title, all]) =>
       el("div", {}, el("h3", {}, title), ...all.map((idea) => {
@@ -258,19 +273,22 @@ class Pane {
   }
 
   openThread(id) {
-    this.thread = id;
-    this.shown = "";
+    const { side, root, input } = this;
+    const typing = root.contains(document.activeElement) && !input.value;
+    side.thread = id;
+    side.root.hidden = !id;
     this.render(this.state);
+    this.toEnd();
+    // What is written next is meant for the thread, and after it for the channel.
+    if (typing) (id ? side.input : input).focus();
   }
 
   // Slack's tabs: the channel, the chat with the app, and what the app tells about itself.
   turnTo(place) {
-    this.open[this.place] = this.thread;
-    this.place = place;
-    this.thread = this.open[place] ?? "";
-    this.shown = "";
+    this.open[this.place] = this.side.thread;
+    this.place = this.side.place = place;
     if (place) this.tell("open", {});
-    this.render(this.state);
+    this.openThread(this.open[place] ?? "");
   }
 
   async tell(what, more) {
@@ -284,14 +302,14 @@ class Pane {
 
   // What Slack shows of the app besides messages.
   renderSurface(surface) {
-    const { tabs, home, halt, offered, log, compose, ideas, hands, back } = this.parts;
-    if (this.platform.key === "slack") this.input.placeholder = this.thread ? "Reply…" : this.place ? "Message OneClaw" : "Message #general";
-    back.hidden = !this.thread;
+    const { tabs, home, halt, offered, log, compose, ideas, hands } = this.parts;
+    halt.hidden = this.place !== "direct" || surface?.sessions[this.thread] !== "processing";
+    if (!this.side) return;
+    this.input.placeholder = this.place ? "Message OneClaw" : "Message #general";
     for (const tab of tabs.children) tab.setAttribute("aria-pressed", String(tab.value === this.place));
     const away = this.place === "home";
     for (const part of [log, compose, ideas, hands]) part.hidden = away;
     home.hidden = !away;
-    halt.hidden = this.place !== "direct" || surface?.sessions[this.thread] !== "processing";
     const told = JSON.stringify(surface?.home ?? []);
     if (this.homeShown !== told) {
       this.homeShown = told;
@@ -299,7 +317,7 @@ class Pane {
         ? el("h3", {}, b.text.text) : el("div", {}, mrkdwn(b.text?.text ?? "")));
       home.replaceChildren(...(blocks.length ? blocks : ["The bot is asked what it can do for you …"]));
     }
-    const prompts = this.place === "direct" && !this.thread ? surface?.prompts ?? [] : [];
+    const prompts = this.place === "direct" && !this.side.thread ? surface?.prompts ?? [] : [];
     const key = JSON.stringify(prompts);
     offered.hidden = !prompts.length;
     if (key === this.promptsShown) return;
@@ -383,9 +401,8 @@ class Pane {
     try {
       const response = await post("say", { pane: this.platform.key, place: this.place, text, pdf, thread: this.thread, reply: reply?.id, edit: edit?.id, files });
       const sent = await response.json();
-      if (this.platform.key === "slack" && !this.thread && !edit) this.thread = sent.ts;
       this.parts.problem.textContent = "";
-      this.render(this.state);
+      if (this.side && !edit) this.openThread(sent.ts);
     } catch (err) {
       this.parts.problem.textContent = "Not sent: " + err.message;
       this.input.value ||= typed;
@@ -405,18 +422,19 @@ class Pane {
     this.renderSurface(state.surface);
     const here = state.messages.filter((m) => (m.place ?? "") === this.place);
     // A channel shows how its threads begin.
-    const list = this.platform.key === "slack" && !this.thread;
-    const messages = this.platform.key === "telegram" ? here : here.filter((m) => (list ? !m.thread || m.thread === m.id : (m.thread || m.id) === this.thread));
-    const given = list ? new Map() : this.given(messages);
+    const shown = this.side ? (m) => !m.thread || m.thread === m.id : (m) => !this.channel || (m.thread || m.id) === this.thread;
+    const messages = here.filter(shown);
+    const given = this.side ? new Map() : this.given(messages);
     const answered = state.busy ? messages.length : messages.findLastIndex((m) => m.bot);
     this.renderLog(messages.map((m, i) => ({
       ...m, given: given.get(m.id), seen: !m.bot && i < answered,
-      replies: list ? here.filter((other) => other.thread === m.id && other.id !== m.id).length : 0,
+      replies: this.side ? here.filter((other) => other.thread === m.id && other.id !== m.id).length : 0,
       title: state.surface?.titles[m.id],
     })));
-    const busy = state.busy && !(messages.length && messages.at(-1).bot) ? "OneClaw is working…" : "";
+    const busy = state.busy && !this.side?.thread && !(messages.length && messages.at(-1).bot) ? "OneClaw is working…" : "";
     if (this.parts.busy.textContent !== busy) this.parts.busy.textContent = busy;
-    this.renderCost(state.ledgers[this.thread]);
+    this.side?.render(state);
+    if (!this.channel) this.renderCost(state.ledgers[this.side?.thread ?? ""]);
   }
 
   renderLog(messages) {
@@ -430,7 +448,7 @@ class Pane {
       const node = known.get(m.id);
       return node && node.dataset.text === JSON.stringify(m) ? node : this.message(m);
     });
-    this.invite(!messages.length);
+    this.invite(!messages.length && !this.channel);
     // Only what is new is put in, so that a screen reader reads only that.
     for (const node of [...log.children]) if (!nodes.includes(node)) node.remove();
     nodes.forEach((node, i) => { if (log.children[i] !== node) log.insertBefore(node, log.children[i] ?? null); });
@@ -488,7 +506,7 @@ class Pane {
     node.append(body);
     if (m.reactions?.length) node.append(el("p", { className: "reactions" }, ...m.reactions.map((name) => el("span", {}, emoji[name] ?? name))));
     if (m.buttons?.length) node.append(this.buttons(m));
-    if (slack && !this.thread) node.append(this.threadOf(m));
+    if (this.side) node.append(this.threadOf(m));
     const reply = el("button", { type: "button", className: "reply", title: slack ? "Quote" : "Reply" }, slack ? "Quote" : "↩");
     reply.setAttribute("aria-label", `${reply.title}: ${brief(m)}`);
     reply.addEventListener("click", () => { this.reply = m; this.edit = null; this.stage(); });
@@ -574,7 +592,7 @@ class Pane {
     this.costShown = key;
     const names = ledger?.groups ?? [];
     groups.replaceChildren("Loaded: ", ...(names.length ? names.map((n) => el("span", { className: "chip" }, n)) : ["no tool group yet"]));
-    const calls = ledger?.calls ?? [];
+    const all = ledger?.calls ?? [], before = Math.max(0, all.length - 40), calls = all.slice(before);
     const top = Math.max(1, ...calls.map((c) => c.all));
     // Bars of calls that were routed alike stand together, over the name of the way.
     const runs = [];
@@ -582,7 +600,7 @@ class Pane {
       if (!runs.length || runs.at(-1).routing !== c.routing) runs.push({ routing: c.routing, bars: [] });
       const used = el("i");
       used.style.height = (100 * c.tokens / top) + "%";
-      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}` }, used));
+      runs.at(-1).bars.push(el("span", { className: "bar", title: `Call ${before + i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}` }, used));
     });
     chart.replaceChildren(...runs.map((r) => el("div", { className: "run" },
       el("div", { className: "bars" }, ...r.bars), el("div", { className: "mode" }, r.routing))));
@@ -594,13 +612,14 @@ class Pane {
     }
     const now = calls.at(-1);
     const saved = Math.round(100 * (1 - ledger.sent / Math.max(1, ledger.all)));
-    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}`).join("; "));
+    chart.setAttribute("aria-label", calls.map((c, i) => `Call ${before + i + 1}, ${c.routing}: ${c.tools} tools, ${share(c)}`).join("; "));
     caption.replaceChildren(bars + " Last: ", el("b", {}, `${plural(now.tools, "tool", "tools")}, ${share(now)}`),
       ". Saved so far: ", el("b", {}, `${saved} %`), ".");
   }
 }
 
 const panes = Object.fromEntries(platforms.map((p) => [p.key, new Pane(p)]));
+panes.slack.side = new Pane(platforms[1], panes.slack);
 const words = {
   starting: "Starting…", running: "Bot running",
   stopped: "Bot stopped: messages wait", failed: "Bot failed: see the terminal",
@@ -618,7 +637,7 @@ const which = document.querySelector(".which");
 function front(key) {
   for (const [name, pane] of Object.entries(panes)) pane.input.closest("section").classList.toggle("front", name === key);
   for (const button of which.children) button.setAttribute("aria-pressed", String(button.value === key));
-  panes[key].parts.log.scrollTop = panes[key].parts.log.scrollHeight;
+  panes[key].toEnd();
 }
 which.replaceChildren(...platforms.map((p) => {
   const button = el("button", { type: "button", value: p.key }, p.title);
