@@ -95,17 +95,9 @@ func TestStreamsAreReadAsByAnthropicsLibrary(t *testing.T) {
 		names = append(names, "no stream, "+name)
 		bodies = append(bodies, `{"id":"m","type":"message","role":"assistant","model":"m","content":[`+content+`],"stop_reason":"`+name+`","stop_sequence":null,"usage":{"input_tokens":9,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":7}}`)
 	}
-	client, urls := npmtest.Serve(t, bodies)
-	var asked []npmtest.Asked
-	for i, body := range bodies {
-		way := "helper"
-		if strings.HasPrefix(body, "{") {
-			way = "whole"
-		}
-		asked = append(asked, npmtest.Asked{API: "messages", Way: way, URL: urls[i], Key: "any", Model: "m", Text: "Hi", Tools: true})
-	}
-	for i, theirs := range npmtest.AskByLibraries(t, asked) {
-		c, err := anthropic.New(anthropic.Config{BaseURL: urls[i], APIKey: key, Model: "m", HTTPClient: client, Retry: provider.Retry{MaxAttempts: 1}})
+	client, asked, answers := npmtest.ReadByLibraries(t, bodies, func(int) (string, bool) { return "messages", true })
+	for i, theirs := range answers {
+		c, err := anthropic.New(anthropic.Config{BaseURL: asked[i].URL, APIKey: key, Model: "m", HTTPClient: client, Retry: provider.Retry{MaxAttempts: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +109,7 @@ func TestStreamsAreReadAsByAnthropicsLibrary(t *testing.T) {
 			}
 			continue
 		}
-		read := npmtest.Answer{Text: ours.Text, Shown: shown.String(), Thinking: thoughts(ours.Reasoning), Input: ours.Usage.Input, Output: ours.Usage.Output, Calls: []npmtest.Call{}, Stop: theirs.Stop}
+		read := npmtest.Answer{Text: ours.Text, Shown: shown.String(), Thinking: thoughts(ours.Reasoning), Input: ours.Usage.Input, Output: ours.Usage.Output, Stop: theirs.Stop}
 		for _, c := range ours.Calls {
 			read.Calls = append(read.Calls, npmtest.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}

@@ -82,18 +82,12 @@ func TestStreamsAreReadAsByOpenAIsLibrary(t *testing.T) {
 	for _, name := range names {
 		bodies = append(bodies, streams[name])
 	}
-	client, urls := npmtest.Serve(t, bodies)
-	var asked []npmtest.Asked
-	for i, name := range names {
-		api, _, _ := strings.Cut(name, ",")
-		way := "helper"
-		if strings.HasPrefix(bodies[i], "{") {
-			way = "whole"
-		}
-		asked = append(asked, npmtest.Asked{API: api, Way: way, URL: urls[i], Key: "any", Model: "m", Text: "Hi", Tools: strings.Contains(name, "call")})
-	}
-	for i, theirs := range npmtest.AskByLibraries(t, asked) {
-		c, err := openai.New(openai.Config{BaseURL: urls[i], Model: "m", APIKey: key, API: asked[i].API, HTTPClient: client, Retry: provider.Retry{MaxAttempts: 1}})
+	client, asked, answers := npmtest.ReadByLibraries(t, bodies, func(i int) (string, bool) {
+		api, _, _ := strings.Cut(names[i], ",")
+		return api, strings.Contains(names[i], "call")
+	})
+	for i, theirs := range answers {
+		c, err := openai.New(openai.Config{BaseURL: asked[i].URL, Model: "m", APIKey: key, API: asked[i].API, HTTPClient: client, Retry: provider.Retry{MaxAttempts: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +100,7 @@ func TestStreamsAreReadAsByOpenAIsLibrary(t *testing.T) {
 			}
 			continue
 		}
-		read := npmtest.Answer{Text: ours.Text, Shown: visible(deltas), Input: ours.Usage.Input, Output: ours.Usage.Output, Calls: []npmtest.Call{}, Stop: theirs.Stop}
+		read := npmtest.Answer{Text: ours.Text, Shown: visible(deltas), Input: ours.Usage.Input, Output: ours.Usage.Output, Stop: theirs.Stop}
 		for _, c := range ours.Calls {
 			read.Calls = append(read.Calls, npmtest.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}

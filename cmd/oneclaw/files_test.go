@@ -111,14 +111,8 @@ func TestAPhotoReachesAModelThatSees(t *testing.T) {
 	t.Parallel()
 	const model = "gpt-5-emulated"
 	w := newHarness(t, openai.Offline{})
-	seeing, err := openai.New(openai.Config{Responder: openai.Offline{}, Models: []string{model}, MaxTools: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = seeing.Close() })
-	if w.env["OPENAI_BASE_URL"], err = seeing.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	var seeing *openai.Server
+	seeing, w.env["OPENAI_BASE_URL"] = startModel(t, openai.Config{Responder: openai.Offline{}, Models: []string{model}, MaxTools: 200})
 	w.env["OPENAI_MODEL"] = model
 	ann := w.person("Ann")
 	bot := w.run()

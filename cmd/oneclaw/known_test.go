@@ -15,14 +15,7 @@ func (w *harness) served(name string, context int) openai.Profile {
 	if !ok {
 		w.t.Fatal(name)
 	}
-	srv, err := openai.New(openai.Config{Profile: p, Context: context, MaxTools: 200})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = srv.Close() })
-	if w.env["OPENAI_BASE_URL"], err = srv.Start(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	_, w.env["OPENAI_BASE_URL"] = startModel(w.t, openai.Config{Profile: p, Context: context, MaxTools: 200})
 	w.env["OPENAI_MODEL"] = p.Model
 	return p
 }

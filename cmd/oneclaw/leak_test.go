@@ -38,6 +38,11 @@ func vault(w *harness) map[string]string {
 	}
 }
 
+// setVariable has the model set a variable of an administrator.
+func setVariable(req openai.Request, value string) (openai.Reply, error) {
+	return useTool(req, "config", "manage_env_var", fmt.Sprintf(`{"action":"set","key":"A_VALUE","value":%q}`, value))
+}
+
 // babbler is a model that reads what it is told to read, tells all that it was shown,
 // and makes up secrets of its own.
 func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
@@ -47,7 +52,7 @@ func babbler(secrets string, reads []openai.ToolCall) openai.Responder {
 		case last.Role == "user" && strings.Contains(last.Content, "break"):
 			return openai.Reply{Err: &openai.Error{Status: 400, Message: "refused: " + secrets}}, nil
 		case last.Role == "user" && strings.Contains(last.Content, "administer"), strings.HasPrefix(last.Content, "Loaded "):
-			return useTool(req, "config", "manage_env_var", `{"action":"set","key":"A_VALUE","value":"variable of an administrator 7"}`)
+			return setVariable(req, "variable of an administrator 7")
 		case last.Role == "user":
 			return openai.Reply{Text: "I look at " + secrets, Calls: reads}, nil
 		}
@@ -88,15 +93,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 		{ID: "a", Name: "read_file", Arguments: `{"path":"settings.env"}`},
 		{ID: "c", Name: "http_request", Arguments: fmt.Sprintf(`{"url":%q}`, leaky.URL)},
 	}
-	model, err := openai.New(openai.Config{Responder: babbler(all, reads), Key: "sk-emulated"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = model.Close() })
-	modelURL, err := model.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	model, modelURL := startModel(t, openai.Config{Responder: babbler(all, reads), Key: "sk-emulated"})
 	dir := w.env["ONECLAW_DATA_DIR"]
 	ann := w.person("Ann")
 	maps.Copy(w.env, map[string]string{
@@ -290,7 +287,7 @@ func TestASearchOfTheHistoryTellsNoHalfOfASecret(t *testing.T) {
 		last := req.Messages[len(req.Messages)-1]
 		switch {
 		case last.Role == "user" && strings.Contains(last.Content, "keep the key"), strings.HasPrefix(last.Content, "Loaded "):
-			return useTool(req, "config", "manage_env_var", fmt.Sprintf(`{"action":"set","key":"A_VALUE","value":%q}`, secret))
+			return setVariable(req, secret)
 		case last.Role == "user" && strings.HasPrefix(last.Content, "look for "):
 			return openai.Reply{Calls: []openai.ToolCall{{Name: "search_history", Arguments: fmt.Sprintf(`{"query":%q,"scope":"sessions","date_to":"2099-01-01"}`, strings.TrimPrefix(last.Content, "look for "))}}}, nil
 		case last.Role == "tool":
@@ -301,10 +298,8 @@ func TestASearchOfTheHistoryTellsNoHalfOfASecret(t *testing.T) {
 		return openai.Reply{Text: "done"}, nil
 	}))
 	ann := w.person("Ann")
-	dir := w.env["ONECLAW_DATA_DIR"]
-	maps.Copy(w.env, map[string]string{"ONECLAW_ADMINS": fmt.Sprint("telegram:", ann)})
-	plant(t, dir, "oneclaw.yaml", "approvals: [{tool: manage_env_var, policy: allow}]\n")
-	w.run().kill(syscall.SIGTERM)
+	w.env["ONECLAW_ADMINS"] = fmt.Sprint("telegram:", ann)
+	plant(t, w.env["ONECLAW_DATA_DIR"], "oneclaw.yaml", "approvals: [{tool: manage_env_var, policy: allow}]\n")
 	bot := w.run()
 
 	// The excerpt has 498 characters, of which 125 stand before the match.

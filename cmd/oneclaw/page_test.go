@@ -323,15 +323,7 @@ func TestDemoPageBackground(t *testing.T) {
 		}
 		return openai.Offline{}.Reply(ctx, req)
 	}
-	model, err := openai.New(openai.Config{Responder: openai.ResponderFunc(held), MaxTools: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = model.Close() })
-	address, err := model.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, address := startModel(t, openai.Config{Responder: openai.ResponderFunc(held), MaxTools: 1000})
 	ctx := browse(t, startDemo(t, "OPENAI_BASE_URL="+address, "OPENAI_API_KEY=sk-emulated", "OPENAI_MODEL="+openai.DefaultModel))
 	for _, pane := range []string{"telegram", "slack"} {
 		has := func(text string, times int) {
@@ -363,15 +355,7 @@ func TestDemoPageBackground(t *testing.T) {
 func TestDemoPageInTheMaking(t *testing.T) {
 	t.Parallel()
 	// The answers grow, and the commands run, longer than a busy machine takes to look at them.
-	model, err := openai.New(openai.Config{Responder: openai.ResponderFunc(patiently), DeltaDelay: 400 * time.Millisecond, MaxTools: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = model.Close() })
-	address, err := model.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, address := startModel(t, openai.Config{Responder: openai.ResponderFunc(patiently), DeltaDelay: 400 * time.Millisecond, MaxTools: 1000})
 	ctx := browse(t, startDemo(t, "ONECLAW_PREVIEWS=true", "OPENAI_BASE_URL="+address, "OPENAI_API_KEY=sk-emulated", "OPENAI_MODEL="+openai.DefaultModel))
 	looks := func(name string) {
 		t.Helper()

@@ -234,15 +234,7 @@ func newQuarter(t *testing.T) *quarter {
 	q := &quarter{t: t, brain: &keeper{kept: map[string]bool{}, changed: make(chan struct{})}}
 	q.harness = newHarness(t, q.brain)
 	const model = "gpt-5-emulated" // which sees
-	seeing, err := openai.New(openai.Config{Responder: q.brain, Models: []string{model, openai.DefaultModel}, MaxTools: 200})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = seeing.Close() })
-	if q.env["OPENAI_BASE_URL"], err = seeing.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	q.model = seeing
+	q.model, q.env["OPENAI_BASE_URL"] = startModel(t, openai.Config{Responder: q.brain, Models: []string{model, openai.DefaultModel}, MaxTools: 200})
 	token := q.env["TELEGRAM_BOT_TOKEN"]
 	q.slack, _, _ = q.withSlack(t)
 	q.env["TELEGRAM_BOT_TOKEN"] = token

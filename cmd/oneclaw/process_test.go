@@ -262,15 +262,7 @@ func newHarness(t testing.TB, brain openai.Responder, others ...string) *harness
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := openai.New(openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200, Models: append([]string{openai.DefaultModel}, others...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = model.Close() })
-	modelURL, err := model.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	model, modelURL := startModel(t, openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200, Models: append([]string{openai.DefaultModel}, others...)})
 	w.telegram, w.model, w.env = tg, model, map[string]string{
 		"TELEGRAM_BOT_TOKEN": tg.Token(), "TELEGRAM_API_URL": tgURL,
 		"OPENAI_API_KEY": "sk-emulated", "OPENAI_BASE_URL": modelURL, "OPENAI_MODEL": openai.DefaultModel,
@@ -278,6 +270,20 @@ func newHarness(t testing.TB, brain openai.Responder, others ...string) *harness
 		"ONECLAW_GOOGLE_LISTED": config.ListedAlways, // the groups of the contract
 	}
 	return w
+}
+
+// startModel starts a model, and returns its address.
+func startModel(t testing.TB, cfg openai.Config) (model *openai.Server, address string) {
+	t.Helper()
+	model, err := openai.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = model.Close() })
+	if address, err = model.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return model, address
 }
 
 // run starts the bot and returns once it has polled.

@@ -51,7 +51,8 @@ func TestAMessageThatEndsTheProgramEachTimeIsGivenUp(t *testing.T) {
 			launch := func(n int) *process {
 				env := maps.Clone(w.env)
 				if n > 0 {
-					env["OPENAI_BASE_URL"], env["ONECLAW_DATA_DIR"] = w.second(deadly{n, asked}), t.TempDir()
+					_, env["OPENAI_BASE_URL"] = startModel(t, openai.Config{Responder: deadly{n, asked}, Key: "sk-emulated", MaxTools: 200})
+					env["ONECLAW_DATA_DIR"] = t.TempDir()
 				}
 				return start(t, env, "run")
 			}
@@ -93,19 +94,4 @@ func TestAMessageThatEndsTheProgramEachTimeIsGivenUp(t *testing.T) {
 			wantIn(t, w.answers(bob)[0], "re: other")
 		})
 	}
-}
-
-// second starts another model, and returns its address.
-func (w *harness) second(brain openai.Responder) string {
-	w.t.Helper()
-	model, err := openai.New(openai.Config{Responder: brain, Key: "sk-emulated", MaxTools: 200})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = model.Close() })
-	address, err := model.Start(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return address
 }

@@ -56,14 +56,7 @@ func TestAnthropicsLibraryReadsEachAnswer(t *testing.T) {
 	var asked []npmtest.Asked
 	for _, c := range cases {
 		for _, way := range []string{"whole", "helper"} {
-			a := npmtest.Asked{API: "messages", Way: way, URL: base, Key: "right", Model: anthropic.DefaultModel, Text: c.name, Tools: c.calls != nil}
-			switch c.name {
-			case "another model":
-				a.Model = "other"
-			case "another key":
-				a.Key = "wrong"
-			}
-			asked = append(asked, a)
+			asked = append(asked, npmtest.Ask("messages", way, base, anthropic.DefaultModel, c.name, c.calls != nil))
 		}
 	}
 	for i, got := range npmtest.AskByLibraries(t, asked) {
@@ -80,9 +73,6 @@ func TestAnthropicsLibraryReadsEachAnswer(t *testing.T) {
 		answer := npmtest.Answer{Text: c.text, Calls: c.calls, Stop: c.stop, Thinking: got.Thinking, Input: got.Input, Output: got.Output}
 		if a.Way != "whole" {
 			answer.Shown = c.text
-		}
-		if answer.Calls == nil {
-			answer.Calls = []npmtest.Call{}
 		}
 		thought, signature, _ := strings.Cut(got.Thinking, "Claude ")
 		if diff := cmp.Diff(answer, got); diff != "" || got.Input == 0 || got.Output < 2 || !strings.HasPrefix(thought, "thought ") || signature == "" {

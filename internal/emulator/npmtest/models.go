@@ -32,6 +32,19 @@ type Asked struct {
 	Tools bool `json:"tools"`
 }
 
+// Ask returns what is asked in the case of a name, which is the text: with the right key, unless the case is that of another
+// key, or of another model.
+func Ask(api, way, url, model, name string, tools bool) Asked {
+	a := Asked{API: api, Way: way, URL: url, Key: "right", Model: model, Text: name, Tools: tools}
+	switch name {
+	case "another model":
+		a.Model = "other"
+	case "another key":
+		a.Key = "wrong"
+	}
+	return a
+}
+
 // Answer is an answer as a library reads it, or its error.
 type Answer struct {
 	// Text is the text of the whole answer, Shown what the pieces of a stream said.
@@ -57,12 +70,32 @@ func AskByLibraries(t testing.TB, asked []Asked) []Answer {
 	if err := json.Unmarshal(Run(t, models, asked, "openai", "@anthropic-ai/sdk"), &answers); err != nil || len(answers) != len(asked) {
 		t.Fatalf("%d of %d answers, %v", len(answers), len(asked), err)
 	}
+	for i := range answers {
+		if len(answers[i].Calls) == 0 {
+			answers[i].Calls = nil
+		}
+	}
 	return answers
 }
 
-// Serve answers each request with the stream whose number is the first element of the path, and returns the base URLs
-// of the streams. An object is an answer without a stream.
-func Serve(t testing.TB, streams []string) (client *http.Client, urls []string) {
+// ReadByLibraries serves streams, and has each read by the library of its service; an object is an answer without a stream.
+// ask returns the API of a stream, and whether tools are offered. The client reaches the same streams where they were asked.
+func ReadByLibraries(t testing.TB, streams []string, ask func(i int) (api string, tools bool)) (client *http.Client, asked []Asked, read []Answer) {
+	t.Helper()
+	client, urls := serve(t, streams)
+	for i, stream := range streams {
+		a := Asked{Way: "helper", URL: urls[i], Key: "any", Model: "m", Text: "Hi"}
+		if a.API, a.Tools = ask(i); strings.HasPrefix(stream, "{") {
+			a.Way = "whole"
+		}
+		asked = append(asked, a)
+	}
+	return client, asked, AskByLibraries(t, asked)
+}
+
+// serve answers each request with the stream whose number is the first element of the path, and returns the base URLs
+// of the streams.
+func serve(t testing.TB, streams []string) (client *http.Client, urls []string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -61,14 +61,7 @@ func TestOpenAIsLibraryReadsEachAnswer(t *testing.T) {
 	var asked []npmtest.Asked
 	for _, c := range cases {
 		for _, way := range [][2]string{{"chat", "whole"}, {"chat", "helper"}, {"responses", "whole"}, {"responses", "helper"}} {
-			a := npmtest.Asked{API: way[0], Way: way[1], URL: f.url, Key: "right", Model: openai.DefaultModel, Text: c.name, Tools: c.calls != nil}
-			switch c.name {
-			case "another model":
-				a.Model = "other"
-			case "another key":
-				a.Key = "wrong"
-			}
-			asked = append(asked, a)
+			asked = append(asked, npmtest.Ask(way[0], way[1], f.url, openai.DefaultModel, c.name, c.calls != nil))
 		}
 	}
 	for i, got := range npmtest.AskByLibraries(t, asked) {
@@ -85,9 +78,6 @@ func TestOpenAIsLibraryReadsEachAnswer(t *testing.T) {
 		}
 		shown := map[bool]string{true: c.text}[a.Way != "whole"]
 		answer := npmtest.Answer{Text: c.text, Shown: shown, Calls: c.calls, Stop: want, Input: got.Input, Output: got.Output}
-		if answer.Calls == nil {
-			answer.Calls = []npmtest.Call{}
-		}
 		if diff := cmp.Diff(answer, got); diff != "" || got.Input == 0 || got.Output == 0 {
 			t.Errorf("%s of %s, %s (-want +got):\n%s", c.name, a.API, a.Way, diff)
 		}
