@@ -201,9 +201,14 @@ func isNumber(host string) bool {
 // numberLast matches the hosts that browsers read as an IPv4 address.
 var numberLast = regexp.MustCompile(`(?i)(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
-// eachString calls do with the strings and numbers of the arguments of a call, as tools get them, and with the keys of
-// their objects, also with those of values that are written into strings.
+// eachString calls do with the texts that [eachValue] tells.
 func eachString(arguments string, do func(text string)) {
+	eachValue(arguments, func(text string, _ bool) { do(text) })
+}
+
+// eachValue calls do with the strings, numbers and booleans of the arguments of a call, as tools get them, and with the keys
+// of their objects, also with those of values that are written into strings. listed says that one is in a list.
+func eachValue(arguments string, do func(text string, listed bool)) {
 	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
 	if err != nil {
 		repaired = json.RawMessage(arguments) // a list in a string
@@ -212,31 +217,33 @@ func eachString(arguments string, do func(text string)) {
 	if err != nil {
 		return // no tool takes it
 	}
-	var walk func(v any)
-	walk = func(v any) {
+	var walk func(v any, listed bool)
+	walk = func(v any, listed bool) {
 		switch v := v.(type) {
+		case bool:
+			do(strconv.FormatBool(v), listed)
 		case json.Number:
-			do(v.String())
+			do(v.String(), listed)
 			if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
-				do(strconv.FormatFloat(f, 'f', -1, 64)) // as a tool may spell it
+				do(strconv.FormatFloat(f, 'f', -1, 64), listed) // as a tool may spell it
 			}
 		case string:
-			do(v)
+			do(v, listed)
 			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
-				eachString(v, do)
+				eachValue(v, func(text string, inner bool) { do(text, listed || inner) })
 			}
 		case []any:
 			for _, one := range v {
-				walk(one)
+				walk(one, true)
 			}
 		case map[string]any:
 			for name, one := range v {
-				do(name)
-				walk(one)
+				do(name, listed)
+				walk(one, listed)
 			}
 		}
 	}
-	walk(value)
+	walk(value, false)
 }
 
 // AddressesOf returns the addresses of a call of a tool that fetches: those among its arguments, and of an external
@@ -362,7 +369,9 @@ func addressIn(word string) (Address, bool) {
 		a, ok = Address{unreadable: found[:end]}, true
 	}
 	// What others may take for a second address is certainly of no host.
-	second := strings.IndexFunc(found, func(r rune) bool { return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) })
+	second := strings.IndexFunc(found, func(r rune) bool {
+		return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) || r >= utf8.RuneSelf
+	})
 	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:]) != ""
 	return a, ok
 }

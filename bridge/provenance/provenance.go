@@ -474,20 +474,27 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	}
 	call, _ := in.callOf(w.at)
 	tool, _ := in.Tool(call.EffectiveTool())
-	var told, asWritten []string
-	collect := func(text string) {
-		if _, ok := complete(text); (!ok || !tool.Fetches || tool.External) && !slices.Contains(asWritten, text) {
-			told = append(told, text)
+	var told, values, asWritten []string
+	collect := func(text string, listed bool) {
+		if _, ok := complete(text); ok && tool.Fetches && !tool.External || slices.Contains(asWritten, text) {
+			return
 		}
+		if listed || slices.Contains(told, text) || !isOption(tool, text) {
+			values = append(values, text)
+		}
+		told = append(told, text)
 	}
 	arguments := call.EffectiveArguments()
-	eachString(arguments, collect)
+	eachValue(arguments, collect)
 	asWritten = told
-	eachString(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
-	values := slices.DeleteFunc(slices.Clone(told), func(text string) bool { // but for the server's own words
-		return bytes.Contains(tool.Parameters, []byte(strconv.Quote(text)))
-	})
+	eachValue(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
 	return a.isAtNamed(values) || a.isMadeOf(told)
+}
+
+// isOption reports whether a text is what a tool itself offers: the name of a parameter, a value that its schema names, or a
+// boolean. One tells little, and several can spell anything.
+func isOption(tool toolgroups.Tool, text string) bool {
+	return text == "true" || text == "false" || bytes.Contains(tool.Parameters, []byte(strconv.Quote(text)))
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
