@@ -168,6 +168,8 @@ func TestSendInAnyScript(t *testing.T) {
 	for _, args := range []string{
 		`{"to":"nobody","subject":"x","body":"y"}`, `{"to":" ","subject":"x","body":"y"}`, `{"to":"a@b.example\r\nBcc: c@d.example","subject":"x","body":"y"}`,
 		`{"to":"jürgen@bücher.example","subject":"x","body":"y"}`, `{"to":"=?utf-8?b?aHR0cHM6Ly94LmV4YW1wbGU=?= <a@b.example>","subject":"x","body":"y"}`,
+		`{"to":"\"x.ex\\ample/a\" <a@b.example>","subject":"x","body":"y"}`, `{"cc":"\"x.ex\\ample/a\"@b.example","to":"a@b.example","subject":"x","body":"y"}`,
+		`{"to":"\"=\\?utf-8?b?eA==?=\" <a@b.example>","subject":"x","body":"y"}`, `{"to":"x (a) .example/a <a@b.example>","subject":"x","body":"y"}`,
 	} {
 		if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", json.RawMessage(args)); codeOf(fault) != "validation_error" {
 			t.Errorf("%s: %+v", args, fault)

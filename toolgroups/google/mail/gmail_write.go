@@ -93,10 +93,17 @@ func formatAddresses(list string) (string, error) {
 	return strings.Join(out, ",\r\n "), nil
 }
 
-// composeNew composes a message to recipients of the model. Of an encoded name, a card and a judge see nothing.
+// composeNew composes a message to recipients of the model. A card and a judge see them as they were written, so they must
+// be read like that: a name that is encoded, or escaped, is refused.
 func composeNew(in gmailArgs) (*gmail.Message, error) {
-	if strings.Contains(in.To+in.Cc+in.Bcc, "=?") {
-		return nil, service.Invalidf("names of recipients must be written as they are read, without =?")
+	for _, list := range []string{in.To, in.Cc, in.Bcc} {
+		written := strings.Join(strings.Fields(list), " ")
+		parsed, _ := mail.ParseAddressList(written) // compose says what is wrong
+		for _, a := range parsed {
+			if !strings.Contains(written, a.Name) || !strings.Contains(written, a.Address) || strings.Contains(a.Name, "=?") {
+				return nil, service.Invalidf("recipients must be written as they are read, without =? and \\")
+			}
+		}
 	}
 	return compose(in)
 }
