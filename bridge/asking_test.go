@@ -118,6 +118,45 @@ func (s stepwise) Complete(_ context.Context, req agent.Request, _ func(agent.De
 	return agent.Reply{Calls: []agent.Call{{ID: fmt.Sprint("call_", done), Name: s[done], Arguments: "{}"}}}, nil
 }
 
+// together calls tools in one reply.
+type together []string
+
+func (m together) Complete(_ context.Context, req agent.Request, _ func(agent.Delta)) (reply agent.Reply, _ error) {
+	if req.Messages[len(req.Messages)-1].Role == agent.RoleTool {
+		return agent.Reply{Text: "done"}, nil
+	}
+	for i, name := range m {
+		reply.Calls = append(reply.Calls, agent.Call{ID: fmt.Sprint("call_", i), Name: name, Arguments: "{}"})
+	}
+	return reply, nil
+}
+
+// What another call leaves behind while a turn waits for an answer is told at once.
+func TestLinesComeWhileAQuestionWaits(t *testing.T) {
+	asked := make(chan struct{})
+	c := &curious{asks: form(yesOrNo), effect: toolgroups.Consequential}
+	c.fetch = func(ctx context.Context, _ toolgroups.Call) (toolgroups.Result, error) {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+		}
+		return toolgroups.Result{Text: "ok", Announced: []toolgroups.Announcement{{Text: "I planned it."}}}, ctx.Err()
+	}
+	r := c.rig(t, func(cfg *bridge.Config) {
+		cfg.Turns.Agent = agent.New(agent.Config{Model: together{"webfetch", "exec"}})
+	})
+	r.accept(direct("1", "go"))
+	shows := func(part string) {
+		t.Helper()
+		r.platform.until(t, part, func(all []sent) bool {
+			return slices.ContainsFunc(all, func(s sent) bool { return strings.Contains(s.text, part) })
+		})
+	}
+	shows("asks this")
+	close(asked)
+	shows("I planned it.")
+}
+
 // What a turn has left behind is told before it waits for an answer, which may take long.
 func TestLinesComeBeforeAQuestionWaits(t *testing.T) {
 	c := &curious{asks: form(yesOrNo), effect: toolgroups.Consequential}

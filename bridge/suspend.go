@@ -128,7 +128,7 @@ func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
 	if d.ShowPreview != nil {
 		d.ShowPreview(false)
 	}
-	if err := s.announcer.announce(ctx, j, false); err != nil { // the wait may be long
+	if err := s.Announce(ctx, j); err != nil { // the wait may be long
 		return err
 	}
 	if err := s.jobs.WriteFenced(ctx, j, func() error { return s.saveWaiting(ctx, j) }); err != nil {
@@ -140,6 +140,11 @@ func (s *suspender) Park(ctx context.Context, j *queue.Run) error {
 		s.notifyWaiting(ctx, h, next)
 	}
 	return nil
+}
+
+// Announce implements [interact.Turns].
+func (s *suspender) Announce(ctx context.Context, j *queue.Run) error {
+	return s.announcer.announce(ctx, j, false)
 }
 
 // Unpark implements [interact.Turns].

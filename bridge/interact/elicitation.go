@@ -45,6 +45,8 @@ type ElicitationConfig struct {
 type Turns interface {
 	// Park stores a job whose turn waits for a user, and frees its slot.
 	Park(ctx context.Context, j *queue.Run) error
+	// Announce tells what a turn has left behind so far.
+	Announce(ctx context.Context, j *queue.Run) error
 	// Unpark undoes Park: the turn continues.
 	Unpark(ctx context.Context, j *queue.Run)
 	// AwaitSlot waits until a job has a slot again.
@@ -238,17 +240,25 @@ func (a *asker) recordOutcome(token string, decision receipts.Decision) {
 }
 
 // EndCall closes the open questions of a call that needs no answer any more: its result is recorded, or
-// the wait for an answer has ended.
+// the wait for an answer has ended. While others wait, it tells what such a call has left behind.
 func (d *Elicitation) EndCall(ctx context.Context, j *queue.Run, call string) error {
+	waits := false
 	for i := range turn.WorkOf(j).Approvals {
 		a := &turn.WorkOf(j).Approvals[i]
-		if !a.Question || a.Decision != nil || !strings.HasSuffix(a.Call, "/"+call) {
+		if !a.Question || a.Decision != nil {
+			continue
+		}
+		if !strings.HasSuffix(a.Call, "/"+call) {
+			waits = true
 			continue
 		}
 		if err := d.cfg.Cards.Invalidate(ctx, a.CardToken, "⏹ **Interrupted.** What asked this has ended, so no answer is needed any more."); err != nil {
 			return err
 		}
 		a.Decision = &receipts.Decision{Choice: receipts.ChoiceOver, At: d.cfg.Now()}
+	}
+	if waits {
+		return d.cfg.Turns.Announce(ctx, j)
 	}
 	return nil
 }
