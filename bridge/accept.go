@@ -166,8 +166,9 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 		return err
 	}
 	in.workers.setKind(j)
-	if m.Alone && m.Kind == chats.KindText && j.Kind == "" && in.people.Role(m.SenderID()) != toolgroups.RoleStranger {
-		// A turn would show the others its answer and keep the message for them, so none begins.
+	if m.Alone && m.Kind == chats.KindText && in.workers.isForAll(j) && in.people.Role(m.SenderID()) != toolgroups.RoleStranger {
+		// A turn would show the others its answer and keep the message for them, so none begins; and what a command
+		// changes for them they would not learn.
 		dropContent(j, seenByOne)
 		in.workers.setKind(j)
 	}

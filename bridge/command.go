@@ -156,7 +156,7 @@ func (b *Bridge) commandTable() []queue.Command {
 		return queue.Command{CommandInfo: chats.CommandInfo{Name: name, Description: description}, Run: run}
 	}
 	start := row(startName, "Hello", b.commands.start)
-	start.Hidden = true
+	start.Hidden, start.Personal = true, true
 	ofThread := func(c queue.Command) queue.Command {
 		c.NeedsThread = true
 		return c
@@ -165,21 +165,25 @@ func (b *Bridge) commandTable() []queue.Command {
 		c.Ephemeral = true
 		return c
 	}
+	personal := func(c queue.Command) queue.Command {
+		c.Personal = true
+		return c
+	}
 	table := []queue.Command{
-		row("help", "What I can do and which commands there are", b.commands.help),
+		personal(row("help", "What I can do and which commands there are", b.commands.help)),
 		ofThread(row("clear", "Close this conversation and put its tools away; I can still find it when I search", b.interrupter.clear)),
 		ofThread(row("new", "Start a new conversation; the same as clear", b.interrupter.clear)),
 		ofThread(row(undoKind, "Undo a /clear of the last ten minutes", b.interrupter.undo)),
 		ofThread(row(stopName, "Stop what I am doing and drop waiting messages", b.interrupter.stop)),
 		ofThread(row("tasks", "The background tasks of this chat, and buttons to cancel them", b.background.command)),
-		row("status", "What I am doing in this chat", b.statusText),
+		personal(row("status", "What I am doing in this chat", b.statusText)),
 		row("observe", "Also read messages in this group that are not for me: on or off", b.observe),
 		alone(row("tools", "My tools, and which of them are in use here", b.panel.HandleCommand)),
 		ofThread(alone(row("approvals", "What I may do here without asking you again", b.lasting.HandleCommand))),
 		alone(row("why", "What happened to the last message here, and why", func(ctx context.Context, j *queue.Run, args string) (string, error) {
 			return explainer(b).Explain(ctx, j, args) // the zone may have changed
 		})),
-		row(privacy.ForgetCommand, "Delete your data, after a confirmation", b.eraser.Ask),
+		personal(row(privacy.ForgetCommand, "Delete your data, after a confirmation", b.eraser.Ask)),
 		start,
 	}
 	table = append(table, b.people.Commands()...)

@@ -186,6 +186,19 @@ func (w *workerRegistry) setKind(j *queue.Run) {
 	}
 }
 
+// isForAll reports whether a text concerns the others in its chat, too: one to the model, or a command that is not its
+// sender's own affair.
+func (w *workerRegistry) isForAll(j *queue.Run) bool {
+	switch c, _, ok := w.commands.parseCommand(j.Message); {
+	case j.Kind == kindNotice, j.Kind == kindReply:
+		return false
+	case j.Kind == "", !ok:
+		return true
+	default:
+		return !c.Personal && !c.Ephemeral
+	}
+}
+
 // textKind returns the kind of a text, given its answer so far; empty for a message to the model, also
 // for one to the strong model.
 func (w *workerRegistry) textKind(m chats.Message, a *receipts.Answer, deep bool) chats.Kind {

@@ -20,7 +20,7 @@ func (d *Registry) Commands() []queue.Command {
 	return []queue.Command{
 		{CommandInfo: chats.CommandInfo{Name: "whoami", Description: "Your id and what you may do"}, Ephemeral: true, Run: d.handleWhoami},
 		{CommandInfo: chats.CommandInfo{Name: "people", Description: "Who may talk to me: list and remove", Admin: true}, Ephemeral: true, Run: d.handlePeople},
-		{CommandInfo: chats.CommandInfo{Name: claimCommand, Description: "Make me yours"}, Hidden: true, Public: true, Run: d.claimBot},
+		{CommandInfo: chats.CommandInfo{Name: claimCommand, Description: "Make me yours", Personal: true}, Hidden: true, Public: true, Run: d.claimBot},
 	}
 }
 

@@ -264,6 +264,9 @@ type CommandInfo struct {
 	// NeedsThread is set if the command is about one conversation. Where conversations are threads, it
 	// has to be given in the thread.
 	NeedsThread bool
+	// Personal is set if the command changes nothing that belongs to others in its chat: it may be given where they do not
+	// see it.
+	Personal bool
 }
 
 // Outcome is the outcome of a failed send.

@@ -36,10 +36,10 @@ func TestAReplyThatTheBotAloneSeesIsNotForTheGroup(t *testing.T) {
 	p.speak(saying{text: "/tols"})
 	first := alone(1)
 	asked := w.model.Count()
-	for n, text := range []string{"I meant: is my heliotrope PIN safe?", "/deep is my heliotrope PIN safe?", ""} {
-		file := &telegram.Attachment{Name: "heliotrope.txt", MIME: "text/plain", Data: []byte("heliotrope")}
-		if text != "" {
-			file = nil
+	for n, text := range []string{"I meant: is my heliotrope PIN safe?", "/deep is my heliotrope PIN safe?", "", "/observe on", "/agent Poet", "/clear", "stop"} {
+		var file *telegram.Attachment
+		if text == "" {
+			file = &telegram.Attachment{Name: "heliotrope.txt", MIME: "text/plain", Data: []byte("heliotrope")}
 		}
 		if _, err := w.telegram.ReplyEphemeral(p.chat, first.Ephemeral, ann, text, file); err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAReplyThatTheBotAloneSeesIsNotForTheGroup(t *testing.T) {
 	if _, err := w.telegram.ReplyEphemeral(p.chat, first.Ephemeral, ann, "/help", nil); err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, alone(5).Text, "/clear")
+	wantIn(t, alone(9).Text, "/clear")
 	w.telegram.View(func(s telegram.State) {
 		if got := s.Answers(p.chat); len(got) != 0 {
 			t.Errorf("all see %+v", got)

@@ -28,7 +28,7 @@ const googleName = "google"
 func (d *Handler) Commands() []bridge.Command {
 	return []bridge.Command{
 		d.connectCommand(),
-		{CommandInfo: chats.CommandInfo{Name: "disconnect", Description: "Disconnect your account: /disconnect google"}, Role: toolgroups.RoleStranger, Run: d.disconnect},
+		{CommandInfo: chats.CommandInfo{Name: "disconnect", Description: "Disconnect your account: /disconnect google", Personal: true}, Role: toolgroups.RoleStranger, Run: d.disconnect},
 		{CommandInfo: chats.CommandInfo{Name: "mcp", Description: "MCP servers: list, add, remove (administrators)"}, Role: toolgroups.RoleAdmin, RunCard: bridge.AsCard(d.mcp)},
 	}
 }

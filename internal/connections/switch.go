@@ -130,7 +130,7 @@ func (d *Handler) switchOn(ctx context.Context, call bridge.CommandCall, name st
 // connectCommand returns /connect, which shows administrators what can be switched on.
 func (d *Handler) connectCommand() bridge.Command {
 	return bridge.Command{
-		CommandInfo: chats.CommandInfo{Name: "connect", Description: "Connect your account: /connect google"}, Role: toolgroups.RoleStranger,
+		CommandInfo: chats.CommandInfo{Name: "connect", Description: "Connect your account: /connect google", Personal: true}, Role: toolgroups.RoleStranger,
 		RunCard: func(ctx context.Context, call bridge.CommandCall) (interact.Card, error) {
 			text, err := d.connect(ctx, call)
 			if err != nil || call.Args != "" || call.Role < toolgroups.RoleAdmin {
