@@ -221,6 +221,7 @@ func TestAccounts(t *testing.T) {
 		"the secret is replaced":       theSecretIsReplaced,
 		"metadata that is no good":     metadataThatIsNoGood,
 		"a server is added and leaves": aServerIsAddedAndLeaves,
+		"what it tells of an account":  whatItTellsOfAnAccount,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, em) })
 	}
@@ -275,6 +276,46 @@ func eachHasTheirOwn(t *testing.T, em *emulator.Server) {
 	}
 	if strings.Contains(d.logs.String(), param(t, back, "code")) {
 		t.Error("the log has a code")
+	}
+}
+
+// What a server says of itself to one person is told to everybody once an administrator has allowed it, and what it lets one
+// person do unasked is asked of the others whom it lets do more.
+func whatItTellsOfAnAccount(t *testing.T, em *emulator.Server) {
+	d := openDesk(t, em, nil, nil)
+	em.Misbehave(emulator.Misbehavior{ReadOnlyFor: emulator.Grace})
+	d.connect(t, grace, emulator.Grace)
+	group := func() string {
+		g := d.c.Groups()[0]
+		return g.DisplayName + "\n" + g.Description + "\n" + g.Notes
+	}
+	if text := group(); strings.Contains(text, emulator.Grace) {
+		t.Errorf("everybody is told %q", text)
+	}
+	if allowed, err := d.c.AllowChanges(t.Context(), "notes", d.c.Status()[0].ChangesCode); err != nil || !allowed {
+		t.Errorf("allowed: %t, %v", allowed, err)
+	}
+	said(t, group(), "Notes of "+emulator.Grace, "Keeps notes of "+emulator.Grace)
+	if tool := find(t, d.c, "notes_erase"); tool.Effect != toolgroups.ReadOnly {
+		t.Fatalf("effect %v", tool.Effect)
+	}
+	d.connect(t, ada, emulator.Ada)
+	if tool := find(t, d.c, "notes_erase"); tool.Effect != toolgroups.Consequential {
+		t.Errorf("effect %v after another list", tool.Effect)
+	}
+	d = openDesk(t, em, d.cfg.Accounts.KV, nil) // another process, which has no connection of theirs
+	em.Misbehave(emulator.Misbehavior{ReadOnlyFor: emulator.Grace})
+	d.is(t, grace, emulator.Grace)
+	erase := func() (toolgroups.Effect, *toolgroups.Error) {
+		tool := find(t, d.c, "notes_erase")
+		_, fault := toolgroups.Run(t.Context(), nil, tool, toolgroups.Call{ID: "1", Name: tool.Name, Scope: toolgroups.Scope{User: ada, Role: toolgroups.RoleUser}})
+		return tool.Effect, fault
+	}
+	if effect, fault := erase(); effect != toolgroups.ReadOnly || fault == nil || fault.Code != mcp.CodeUnavailable {
+		t.Errorf("judged as %v: %+v", effect, fault)
+	}
+	if effect, fault := erase(); effect != toolgroups.Consequential || fault != nil {
+		t.Errorf("judged as %v: %+v", effect, fault)
 	}
 }
 

@@ -33,9 +33,9 @@ func (s *server) handler(e entry) toolgroups.Handler {
 			return toolgroups.Result{}, s.callError(tool, err)
 		}
 		defer leave()
-		res, err := own.call(ctx, tool, call, request)
+		res, err := own.call(ctx, e, call, request)
 		if errors.Is(err, errUnhandled) {
-			res, err = own.call(ctx, tool, call, request)
+			res, err = own.call(ctx, e, call, request)
 		}
 		if err != nil {
 			return toolgroups.Result{}, s.callError(tool, err)
@@ -47,13 +47,17 @@ func (s *server) handler(e entry) toolgroups.Handler {
 // requestFunc makes the request of a call, and returns the result as the server sent it.
 type requestFunc func(l *serverConn, ctx context.Context, params *sdk.CallToolParams) (json.RawMessage, error)
 
-// call runs a tool, on a new connection if there is none.
-func (s *server) call(ctx context.Context, tool string, call toolgroups.Call, request requestFunc) (json.RawMessage, error) {
+// call runs a tool as it was judged, on a new connection if there is none.
+func (s *server) call(ctx context.Context, judged entry, call toolgroups.Call, request requestFunc) (json.RawMessage, error) {
 	l, err := s.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.release(l, false)
+	tool := judged.Name
+	if own, ok := s.listed()[tool]; ok && s.parent != nil && s.effect(judged) != s.effect(judged.within(own)) {
+		return nil, toolgroups.Errorf(CodeUnavailable, "With this account the tool does more than was known, so it was not called. Call it again: then it may ask first.")
+	}
 	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	timed, posted := withPostStatus(timed)

@@ -24,6 +24,10 @@ func (s *server) reloadTools(l *serverConn) {
 // updateTools stores a list of tools, and calls the change handler if the group has changed.
 func (s *server) updateTools(l toolList) {
 	if s.parent != nil {
+		s.mu.Lock()
+		s.record.Listed = l
+		s.mu.Unlock()
+		l.Tools = s.parent.userServers.withinAll(l.Tools)
 		s.parent.updateTools(l)
 		return
 	}

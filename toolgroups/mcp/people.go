@@ -124,6 +124,30 @@ func (s *server) newPersonal(user string) (*server, error) {
 	return one, nil
 }
 
+// withinAll returns entries with only those permissions that they have for everybody who is connected: a tool is judged
+// before it is known what the server lists for the person.
+func (p *personalServers) withinAll(entries []entry) []entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entries = slices.Clone(entries)
+	for _, v := range p.byUser {
+		own := v.listed()
+		for i, e := range entries {
+			if o, ok := own[e.Name]; ok {
+				entries[i] = e.within(o)
+			}
+		}
+	}
+	return entries
+}
+
+// listed returns the tools that the server has listed last, by their names there.
+func (s *server) listed() map[string]entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return byName(s.record.Listed.Tools)
+}
+
 // dropIdle drops users without a connection if there are many users. The lock must be held.
 func (p *personalServers) dropIdle() {
 	if len(p.byUser) < maxIdleUsers {

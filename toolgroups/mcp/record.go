@@ -112,15 +112,19 @@ func (s *server) newRecord(l toolList) record {
 	return r
 }
 
-// withList returns the record after the server has sent a list. New tools have no permissions.
+// withList returns the record after the server has sent a list. New tools have no permissions. What the server says of
+// itself to whoever signs in first may be about that account, so everybody else learns it only once it is allowed.
 func (r record) withList(s *server, l toolList) record {
+	isFirst := r.Allowed.Fingerprint != l.Fingerprint
 	switch {
-	case r.Allowed.Fingerprint == l.Fingerprint:
-	case s.cfg.addedInChat: // no administrator has seen any of its tools
+	case isFirst && s.cfg.addedInChat: // no administrator has seen any of its tools
 		r.Allowed = l
 		r.Allowed.Tools = nil
-	default:
-		return s.newRecord(l)
+	case isFirst:
+		r = s.newRecord(l)
+	}
+	if isFirst && s.isPersonal() {
+		r.Line, r.Allowed.Title, r.Allowed.Instructions = "", "", ""
 	}
 	r.Listed = l
 	known := byName(r.Allowed.Tools)
@@ -199,16 +203,17 @@ func limitSize(entries []entry) []entry {
 
 // ownChanges describes the changes of what the server says of itself.
 func (s *server) ownChanges(r record) (all []Change) {
-	// A line that no administrator has seen, of a server that anybody may have signed in to first, is not worth a notice.
-	unseen := r.Line == "" && s.isPersonal()
-	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" && !unseen {
-		all = append(all, Change{Description: "has another line in the prompt of every conversation", NewText: line})
-	}
 	if r.Listed.Title != r.Allowed.Title {
-		all = append(all, Change{Description: "calls itself otherwise", NewText: r.Listed.Title})
+		all = append(all, Change{Description: "has a title", NewText: r.Listed.Title})
 	}
 	if r.Listed.Instructions != r.Allowed.Instructions {
-		all = append(all, Change{Description: "describes itself otherwise", NewText: r.Listed.Instructions})
+		all = append(all, Change{Description: "has instructions", NewText: r.Listed.Instructions})
+	}
+	// A line of tools' names that no administrator has seen, of a server that anybody may have signed in to first, is not worth
+	// a notice of its own.
+	unseen := r.Line == "" && s.isPersonal() && len(all) == 0
+	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" && !unseen {
+		all = append(all, Change{Description: "has another line in the prompt of every conversation", NewText: line})
 	}
 	return all
 }

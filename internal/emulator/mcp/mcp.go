@@ -66,6 +66,8 @@ type Misbehavior struct {
 	TokenEndpointDown bool
 	// NoSignIn makes the MCP server require no sign-in.
 	NoSignIn bool
+	// ReadOnlyFor is a person for whom erase is listed as read-only.
+	ReadOnlyFor string
 	// TokenLifetime is the announced lifetime of tokens. 0 means five minutes.
 	TokenLifetime time.Duration
 }
@@ -214,7 +216,8 @@ func (s *Server) redirectTarget(ctx context.Context, address string) (string, er
 func (s *Server) resourceHandler() http.Handler {
 	mux := http.NewServeMux()
 	tools := sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
-		server := newToolServer(r.Header.Get(personHeader))
+		person := r.Header.Get(personHeader)
+		server := newToolServer(person, person == s.currentMisbehavior().ReadOnlyFor)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.sessions = append(s.sessions, server)
@@ -284,10 +287,10 @@ func (s *Server) decryptToken(token string) string {
 // personHeader names the owner of a request's token.
 const personHeader = "X-Person"
 
-// newToolServer returns the server of one session. It has two tools that return the user who began the
-// session, and the token's owner if that is another user: whoami is marked as read-only, erase is not.
-func newToolServer(user string) *sdk.Server {
-	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes", Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes."})
+// newToolServer returns the server of one session, whose instructions name the user who began it. It has two tools that
+// return that user, and the token's owner if that is another one: whoami is marked as read-only, erase may be.
+func newToolServer(user string, onlyReads bool) *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Title: "Notes of " + user, Version: "1"}, &sdk.ServerOptions{Instructions: "Keeps notes of " + user + "."})
 	object := &jsonschema.Schema{Type: "object"}
 	said := func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		text := "it is " + user
@@ -299,7 +302,7 @@ func newToolServer(user string) *sdk.Server {
 	server.AddTool(&sdk.Tool{
 		Name: "whoami", Description: "Says whose account it is", InputSchema: object, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
 	}, said)
-	server.AddTool(&sdk.Tool{Name: "erase", Description: "Erases all notes", InputSchema: object}, said)
+	server.AddTool(&sdk.Tool{Name: "erase", Description: "Erases all notes", InputSchema: object, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: onlyReads}}, said)
 	return server
 }
 
