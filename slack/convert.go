@@ -183,7 +183,7 @@ func (r *receiver) convert(ctx context.Context, e *event) (*chats.Message, error
 	}
 	r.completeMention(ctx, e)
 	if r.fillNames(e, m, msg, r.nameLookupFor(ctx, forBot)); forBot {
-		msg.Quoted = chats.LimitQuotes(append(msg.Quoted, r.viewed(ctx, e, m, msg.Chat)...))
+		msg.Quoted = chats.LimitQuotes(append(msg.Quoted, r.viewed(ctx, e, m, msg)...))
 		m.Files = r.api.completeFiles(ctx, m.Files)
 	} else {
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()

@@ -93,7 +93,10 @@ func TestAPersonLearnsNothingOfAChannelThatOnlyTheBotIsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := f.AddUser(emulator.User{Name: "boss", RealName: "Boss"}).ID
+	guest := f.AddUser(emulator.User{Name: "gil", RealName: "Gil", Team: "T0OTHER"}).ID
+	guestDM := f.make(emulator.ChannelSpec{ID: "D9", Kind: emulator.DM, Members: []string{guest}})
 	closed := f.make(emulator.ChannelSpec{ID: "C3", Kind: emulator.Private, Name: "layoffs", Topic: "Ann goes in May", Members: []string{other}})
+	public := f.make(emulator.ChannelSpec{ID: "C5", Name: "prices", Members: []string{other, f.user}})
 	common := f.make(emulator.ChannelSpec{ID: "C4", Kind: emulator.Private, Name: "team", Members: []string{other, f.user}})
 	said, err := f.Say(closed, other, "Ann goes in May", nil)
 	if err != nil {
@@ -103,13 +106,19 @@ func TestAPersonLearnsNothingOfAChannelThatOnlyTheBotIsIn(t *testing.T) {
 	f.wait(func(s emulator.State) bool { return s.ActiveSockets() > 0 })
 	channel := func(id string) string { return `{"type":"slack#/types/channel_id","value":"` + id + `"}` }
 	message := `{"type":"slack#/types/message_context","value":{"channel_id":"` + closed + `","message_ts":"` + said.TS + `"}}`
-	for n, tt := range []struct{ seen, want string }{
-		{channel(closed), "a channel in Slack"},
-		{message, "a message in a channel in Slack"},
-		{channel(common), "the channel #team"},
+	for n, tt := range []struct{ user, dm, seen, want string }{
+		{f.user, f.dm, channel(closed), "a channel in Slack"},
+		{f.user, f.dm, message, "a message in a channel in Slack"},
+		{f.user, f.dm, channel(common), "the channel #team"},
+		{f.user, f.dm, channel(public), "the channel #prices"},
+		{guest, guestDM, channel(public), "a channel in Slack"}, // of another workspace
 	} {
-		f.acked(f.SendEvent("", json.RawMessage(`{"type":"app_context_changed","user":"`+f.user+`","context":{"entities":[`+tt.seen+`]}}`)))
-		f.acked(f.say(f.dm, "what is this about?", nil))
+		f.acked(f.SendEvent("", json.RawMessage(`{"type":"app_context_changed","user":"`+tt.user+`","context":{"entities":[`+tt.seen+`]}}`)))
+		said, err := f.Say(tt.dm, tt.user, "what is this about?", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.acked(said)
 		got := f.in.wait(t, n+1)[n].Quoted
 		if len(got) != 1 || got[0].Text != tt.want {
 			t.Errorf("the message comes with %+v, want %q", got, tt.want)

@@ -50,7 +50,7 @@ func decodeViewChange(o eventWrapper) (intake, error) {
 
 // viewed returns what the sender of a direct message looks at, unless the message before it in the same thread
 // had the same.
-func (r *receiver) viewed(ctx context.Context, e *event, m *message, chat chats.Chat) []chats.Quoted {
+func (r *receiver) viewed(ctx context.Context, e *event, m *message, msg *chats.Message) []chats.Quoted {
 	if !e.isDirect() || !e.threaded {
 		return nil
 	}
@@ -59,12 +59,12 @@ func (r *receiver) viewed(ctx context.Context, e *event, m *message, chat chats.
 		known, _ := r.views.Get(m.User)
 		seen = &known
 	}
-	q := r.describeView(ctx, *seen, m.User)
+	q := r.describeView(ctx, *seen, msg.User)
 	mark := q.From + "\n" + q.By + "\n" + q.Text
-	if before, _ := r.shownViews.Get(chat); before == mark {
+	if before, _ := r.shownViews.Get(msg.Chat); before == mark {
 		return nil
 	}
-	if r.shownViews.Put(chat, mark, viewAge); q.Empty() {
+	if r.shownViews.Put(msg.Chat, mark, viewAge); q.Empty() {
 		return nil
 	}
 	return []chats.Quoted{q}
@@ -114,17 +114,18 @@ func (r *receiver) describeChannel(ctx context.Context, id, user string) string 
 	return text
 }
 
-// mayRead reports whether a user may read what the bot may read of a channel: it is public, the bot's direct chat with
-// the user, or one that both are in. It fills in the name of the channel.
+// mayRead reports whether a user may read what the bot may read of a channel: it is public in the user's workspace, the
+// bot's direct chat with the user, or one that both are in. It fills in the name of the channel.
 func (r *receiver) mayRead(ctx context.Context, id, user string) bool {
+	user, outsider := slackID(user)
 	if isDirectID(id) {
 		is, err := r.isDirectWith(ctx, id, user)
 		return is && err == nil
 	}
 	r.lookUpName(ctx, id, nameTimeout)
 	known, _ := r.places.Get(id)
-	if known.public || !known.answered {
-		return known.public
+	if outsider || known.public || !known.answered {
+		return known.public && !outsider // Slack tells nothing of the channels of outsiders
 	}
 	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
