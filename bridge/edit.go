@@ -10,6 +10,7 @@ import (
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/privacy"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/bridge/turn"
@@ -23,6 +24,7 @@ type editHandler struct {
 	jobs      queue.Store
 	queue     *queue.Queue
 	inserter  *inserter
+	observer  *privacy.Observer
 	cards     *interact.Cards
 	log       *slog.Logger
 }
@@ -48,10 +50,13 @@ func (e *editHandler) handleEdit(ctx context.Context, amendment *queue.Run) erro
 	return e.jobs.Discard(ctx, amendment)
 }
 
-// handleDelete ends the turn of a message that its sender has deleted, whether it runs or waits. A message that
-// joined another's turn stays there: the rest of that turn still needs its answer.
+// handleDelete ends the turn of a message that its sender has deleted, whether it runs or waits, or drops one that was
+// overheard. A message that joined another's turn stays there: the rest of that turn still needs its answer.
 func (e *editHandler) handleDelete(ctx context.Context, deletion *queue.Run) error {
 	gone := deletion.Message
+	if err := e.observer.Remove(ctx, gone.Chat, gone.ID); err != nil {
+		return err
+	}
 	gone.Kind = chats.KindText
 	known, err := e.jobs.Find(ctx, queue.KeyOf(gone))
 	if err != nil && !queue.IsDamaged(err) {

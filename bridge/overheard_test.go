@@ -132,6 +132,16 @@ func TestWhatIsOverheardGoesWithItsEnd(t *testing.T) {
 	}
 }
 
+func TestWhatIsOverheardGoesWhenItIsDeleted(t *testing.T) {
+	r, _ := overheard(t)
+	gone := heardOf("2", "")
+	gone.Kind = chats.KindDelete
+	r.accept(gone)
+	if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
+		t.Errorf("it stands in %q", found)
+	}
+}
+
 func TestWhatIsOverheardGoesWithItsSpeaker(t *testing.T) {
 	t.Run("who is let in", func(t *testing.T) {
 		r, _ := overheard(t, "fake:6")

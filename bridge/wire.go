@@ -143,7 +143,7 @@ func (b *Bridge) fillIntake() {
 		lastNotice: cache.New[string, time.Time](maxTold),
 	}
 	*b.delayTracker = delayTracker{workers: b.workers, now: cfg.Now, lastNotice: cache.New[chats.Chat, time.Time](maxTold)}
-	*b.editHandler = editHandler{platforms: b.platforms, workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, cards: b.cards, log: b.log}
+	*b.editHandler = editHandler{platforms: b.platforms, workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, observer: b.observer, cards: b.cards, log: b.log}
 	*b.feedback = feedbackRecorder{workers: b.workers, jobs: b.jobs, people: b.people, measure: cfg.Hooks.Measure}
 }
 

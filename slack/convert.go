@@ -335,7 +335,13 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 		return msg, nil
 	}
 	if !e.isDirect() && m.ThreadTS == "" && !was {
-		return nil, nil
+		if !r.wantsAmbient(m, msg) {
+			return nil, nil
+		}
+		r.fillNames(e, m, msg, r.knownName)
+		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()
+		msg.Files, msg.Skipped = r.self.attached(m)
+		return msg, nil
 	}
 	// If the message was for the bot, it has a job and its names are cached.
 	r.fillNames(e, m, msg, r.knownName)
@@ -351,14 +357,18 @@ func (e *event) isDeletion() bool {
 	return e.Subtype == "message_deleted" || e.Subtype == "message_changed" && e.Message != nil && e.Message.Subtype == "tombstone"
 }
 
-// convertDeletion converts the deletion of a person's message, where the bot takes part.
+// convertDeletion converts the deletion of a person's message, where the bot takes part, and of one that it overheard.
 func (r *receiver) convertDeletion(ctx context.Context, e *event) *chats.Message {
 	gone := e.PreviousMessage
-	if gone == nil || !gone.isFromPerson() || !r.serves(e.Channel, e.isDirect()) {
+	if gone == nil || !r.serves(e.Channel, e.isDirect()) {
 		return nil
 	}
 	msg, _ := r.compose(ctx, e, gone)
-	if known, _ := r.knownThread(ctx, msg.Chat); !e.isDirect() && !known.joined {
+	switch known, _ := r.knownThread(ctx, msg.Chat); {
+	case gone.isFromPerson() && (e.isDirect() || known.joined):
+	case r.wantsAmbient(gone, msg):
+		msg.Chat = msg.Chat.WithoutThread()
+	default:
 		return nil
 	}
 	msg.Kind, msg.Text = chats.KindDelete, ""

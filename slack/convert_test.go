@@ -158,6 +158,35 @@ func TestWhatProgramsSayIsOverheard(t *testing.T) {
 	}
 }
 
+// What people change or delete of what was overheard is changed or deleted.
+func TestWhatIsOverheardFollowsItsMessage(t *testing.T) {
+	r := offline(t)
+	in, _ := r.in.(*inbox)
+	r.in = listening{in}
+	const before = `"previous_message":{"user":"U1","text":"the PIN is 4711","ts":"1.000002"}`
+	for name, tt := range map[string]struct {
+		event, text string
+		kind        chats.Kind
+	}{
+		"changed": {`{"type":"message","subtype":"message_changed","channel":"C1","message":{"user":"U1","text":"never mind","ts":"1.000002"},` + before + `}`, "never mind", chats.KindAmbient},
+		"deleted": {`{"type":"message","subtype":"message_deleted","channel":"C1","deleted_ts":"1.000002",` + before + `}`, "", chats.KindDelete},
+		"unheard": {event: `{"type":"message","subtype":"message_deleted","channel":"C2","deleted_ts":"1.000002",` + before + `}`},
+	} {
+		got, err := me.decode(kindEvent, wrap(t, []byte(tt.event)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := r.convert(t.Context(), got.event)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case tt.kind == "" && msg == nil:
+		case msg == nil || msg.Kind != tt.kind || msg.Text != tt.text || msg.ID != "1.000002" || msg.Chat != chatOf("C1", ""):
+			t.Errorf("%s: %+v", name, msg)
+		}
+	}
+}
+
 // What was said in a thread before the bot was called there is not for it, also where Slack gives it again
 // afterwards because its confirmation was late.
 func TestAMessageToOthersThatComesAgainIsNotForTheBot(t *testing.T) {

@@ -211,6 +211,15 @@ func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	}
 }
 
+// Remove deletes a message of a chat, if it is stored.
+func (o *Observer) Remove(ctx context.Context, chat chats.Chat, id string) error {
+	err := o.cfg.Store.Delete(ctx, messagePrefix(chat, true)+id, storage.Any)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("delete a message of %s: %w", chat, err)
+	}
+	return nil
+}
+
 // toQuoted returns the parts of a message that are stored: its text, forwarded messages but for the text of what the
 // bot may have written, and the names of its files.
 func toQuoted(m chats.Message) chats.Quoted {
