@@ -19,7 +19,7 @@ import (
 // Commands returns the chat commands for choosing the model and the agent.
 func (m *Models) Commands() []bridge.Command {
 	return []bridge.Command{
-		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, RunCard: bridge.AsCard(m.agentCommand)},
+		{CommandInfo: chats.CommandInfo{Name: "agent", Description: "Show the agents, or switch to one"}, RunCard: m.agentCommand},
 		{CommandInfo: chats.CommandInfo{Name: "model", Description: "Show the models, or switch to one"}, RunCard: m.modelCommand},
 		{
 			CommandInfo: chats.CommandInfo{Name: turn.DeepCommand, Description: "Ask the strong model one question", NeedsThread: true},
@@ -39,11 +39,22 @@ func (m *Models) deepCommand(_ context.Context, call bridge.CommandCall) (string
 	return "There is no strong model here. Send it without /deep, and I answer with the model of this chat.", nil
 }
 
-func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (string, error) {
+// agentCommand answers /agent with a card, as [bridge.AsCard] does: it shows words of those who made the agents.
+func (m *Models) agentCommand(ctx context.Context, call bridge.CommandCall) (card interact.Card, err error) {
 	agents, err := m.Settings.Agents.ListFor(ctx, call.Owner)
 	if err != nil {
-		return "", err
+		return card, err
 	}
+	for _, a := range agents {
+		if a.Author != "" {
+			card.AlsoQuoted = append(card.AlsoQuoted, a.Author)
+		}
+	}
+	card.Text, err = m.listOrSwitch(ctx, call, agents)
+	return card, err
+}
+
+func (m *Models) listOrSwitch(ctx context.Context, call bridge.CommandCall, agents []settings.Agent) (string, error) {
 	wanted := strings.TrimSpace(call.Args)
 	if wanted == "" {
 		return m.listAgents(ctx, call, agents)

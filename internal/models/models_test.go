@@ -116,13 +116,16 @@ func TestInASharedChatANewAgentSaysWhoMadeIt(t *testing.T) {
 	}
 }
 
-// agentCommand runs /agent in a group.
+// agentCommand runs /agent in a group. What it answers goes when Bob, who has made its agents, is forgotten.
 func (w *world) agentCommand(t testing.TB, args string) string {
 	t.Helper()
 	i := slices.IndexFunc(w.Commands(), func(c bridge.Command) bool { return c.Name == "agent" })
 	card, err := w.Commands()[i].RunCard(t.Context(), bridge.CommandCall{Scope: toolgroups.Scope{User: "telegram:1", Chat: "telegram:-1", Owner: "telegram:-1"}, Args: args})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Contains(card.AlsoQuoted, "telegram:2") {
+		t.Errorf("the card quotes %v", card.AlsoQuoted)
 	}
 	return card.Text
 }
