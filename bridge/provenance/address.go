@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"net"
 	"net/url"
@@ -201,19 +202,18 @@ func isNumber(host string) bool {
 // numberLast matches the hosts that browsers read as an IPv4 address.
 var numberLast = regexp.MustCompile(`(?i)(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
-// eachString calls do with the strings and numbers of the arguments of a call, as tools get them, and with the keys of
-// their objects, also with those of values that are written into strings.
+// eachString calls do with the strings, numbers and other values of the arguments of a call, as tools get them, and with
+// the keys of their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
-	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
-	if err != nil {
-		repaired = json.RawMessage(arguments) // a list in a string
-	}
-	value, err := toolgroups.DecodeJSON(repaired)
+	value, err := decodeArguments(arguments)
 	if err != nil {
 		return // no tool takes it
 	}
 	var walk func(v any)
 	walk = func(v any) {
+		if text, ok := leaf(v); ok {
+			do(text)
+		}
 		switch v := v.(type) {
 		case json.Number:
 			do(v.String())
@@ -221,7 +221,6 @@ func eachString(arguments string, do func(text string)) {
 				do(strconv.FormatFloat(f, 'f', -1, 64)) // as a tool may spell it
 			}
 		case string:
-			do(v)
 			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
 				eachString(v, do)
 			}
@@ -237,6 +236,30 @@ func eachString(arguments string, do func(text string)) {
 		}
 	}
 	walk(value)
+}
+
+// decodeArguments returns the arguments of a call as tools get them.
+func decodeArguments(arguments string) (any, error) {
+	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
+	if err != nil {
+		repaired = json.RawMessage(arguments) // a list in a string
+	}
+	return toolgroups.DecodeJSON(repaired)
+}
+
+// leaf returns the text of a value that holds no others and is no number.
+func leaf(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool, nil:
+		return fmt.Sprint(v), true
+	case []any:
+		return "[]", len(v) == 0
+	case map[string]any:
+		return "{}", len(v) == 0
+	}
+	return "", false
 }
 
 // AddressesOf returns the addresses of a call of a tool that fetches: those among its arguments, and of an external

@@ -484,10 +484,35 @@ func (in *Input) mayEcho(w words, a Address) bool {
 	eachString(arguments, collect)
 	asWritten = told
 	eachString(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
-	values := slices.DeleteFunc(slices.Clone(told), func(text string) bool { // but for the server's own words
-		return bytes.Contains(tool.Parameters, []byte(strconv.Quote(text)))
-	})
+	values := slices.Clone(told)
+	for _, word := range serversWords(tool, arguments) {
+		if at := slices.Index(values, word); at >= 0 {
+			values = slices.Delete(values, at, at+1)
+		}
+	}
 	return a.isAtNamed(values) || a.isMadeOf(told)
+}
+
+// serversWords returns the words among the arguments of a call that are the server's own: the names of its parameters, and
+// what the schema of each says that it may be. Within a list or an object, even such words are a message of any length.
+func serversWords(tool toolgroups.Tool, arguments string) (words []string) {
+	var schema struct {
+		Properties map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(tool.Parameters, &schema)
+	value, _ := decodeArguments(arguments)
+	given, _ := value.(map[string]any)
+	for name, v := range given {
+		property, isKnown := schema.Properties[name]
+		if !isKnown {
+			continue
+		}
+		words = append(words, name)
+		if text, isText := leaf(v); isText && (v != text || bytes.Contains(property, []byte(strconv.Quote(text)))) {
+			words = append(words, text)
+		}
+	}
+	return words
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
