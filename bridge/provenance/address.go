@@ -385,7 +385,9 @@ func addressIn(word string) (Address, bool) {
 		a, ok = Address{unreadable: found[:end]}, true
 	}
 	// What others may take for a second address is certainly of no host.
-	second := strings.IndexFunc(found, func(r rune) bool { return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) || r >= utf8.RuneSelf })
+	second := strings.IndexFunc(found, func(r rune) bool {
+		return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) || r >= utf8.RuneSelf
+	})
 	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:]) != ""
 	return a, ok
 }
