@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"oneclaw/internal/markdown"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
@@ -683,21 +684,9 @@ func (a Address) isSaidIn(text string) bool {
 	if a.occursIn(text) {
 		return true
 	}
-	plain := html.UnescapeString(text)
-	emphasized := withoutEmphasis.Replace(plain)
-	return emphasized != text && a.spelledIn(emphasized, withoutEmphasis.Replace) ||
-		strings.ContainsAny(plain, "[<") && a.spelledIn(withoutMarkup(plain), withoutMarkup)
+	shown := markdown.WithoutDeleted(markdown.Parse(text).Text())
+	return a.spelledIn(shown, markdown.WithoutDeleted)
 }
-
-// withoutEmphasis leaves out the marks of Markdown that a chat does not show, and withoutMarkup also links but for their
-// texts, and tags.
-var withoutEmphasis = strings.NewReplacer(`\`, "", "*", "", "_", "", "~", "", "`", "")
-
-func withoutMarkup(text string) string {
-	return withoutEmphasis.Replace(markup.ReplaceAllString(text, ""))
-}
-
-var markup = regexp.MustCompile(`\[|\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?|</?[A-Za-z][^<>]*>`)
 
 // isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
 // as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
