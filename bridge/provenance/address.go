@@ -462,19 +462,28 @@ func (a Address) site() string {
 	return site
 }
 
-// standsIn reports whether a text of somebody holds the address as a whole, and nothing of what may be of others. The
+// standsIn reports whether a text of others holds the address as a whole, and nothing of what may be of somebody else. The
 // scheme may differ or be missing, as in the words of people, and so may a slash at the end. A host with neither scheme
-// nor path counts only in a text of people: a service may have kept any word with a dot for the model.
-func (a Address) standsIn(text string, ofPeople bool) bool {
+// nor path does not count: a service may have kept any word with a dot for the model.
+func (a Address) standsIn(text string) bool {
+	return a.standsWhole(text, func(before, rest, after string) bool {
+		return (strings.HasPrefix(rest, "/") || withoutScheme(before) != before) && isOneAddress(before, rest, after)
+	})
+}
+
+// standsInPeoples is as [Address.standsIn] for a text that people wrote, where a host alone counts.
+func (a Address) standsInPeoples(text string) bool { return a.standsWhole(text, isOneAddress) }
+
+func (a Address) standsWhole(text string, isOne func(before, rest, after string) bool) bool {
 	if !strings.ContainsAny(text, " \t\r\n") {
 		if whole, ok := Parse(text); ok && whole == a {
 			return a.standsInWords(text, func(string) bool { return false })
 		}
 	}
-	return a.standsAs(text, ofPeople, a.rests(), isOneAddress)
+	return a.standsAs(text, a.rests(), isOne)
 }
 
-// standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
+// standsInOwn is as [Address.standsInPeoples] for a text that is one person's as a whole.
 func (a Address) standsInOwn(text string) bool { return a.standsInWords(text, runsOn) }
 
 // standsInWords reports whether one person's text holds the address in a spelling that is not left out.
@@ -489,7 +498,7 @@ func (a Address) standsInWords(text string, leftOut func(rest string) bool) bool
 			return true
 		}
 	}
-	return a.standsAs(text, true, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
+	return a.standsAs(text, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
 }
 
 // runsOn reports whether a spelling of an address may go on into the sentence in which a person wrote the address.
@@ -501,7 +510,7 @@ func runsOn(rest string) bool {
 
 // standsAs reports whether a text holds the host with one of the rests behind it, of which isOne says with what
 // stands before and after that they are one.
-func (a Address) standsAs(text string, ofPeople bool, rests []string, isOne func(before, rest, after string) bool) bool {
+func (a Address) standsAs(text string, rests []string, isOne func(before, rest, after string) bool) bool {
 	if a.user != "" || a.rewritten || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
@@ -523,9 +532,6 @@ func (a Address) standsAs(text string, ofPeople bool, rests []string, isOne func
 		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {
-				if !hasScheme && !ofPeople && !strings.HasPrefix(r, "/") {
-					return false
-				}
 				after, ok := strings.CutPrefix(rest, r)
 				return ok && endsAddress(after) && isOne(low[:i], r, after)
 			})

@@ -972,12 +972,22 @@ func TestHostsAreKeptWithoutAPath(t *testing.T) {
 	}
 }
 
-// A service keeps any word with a dot for the model, and shows it again in another conversation.
+// A service keeps any word with a dot for the model, and shows it again in another conversation, or posts it in a chat
+// where a person quotes it.
 func TestAHostAloneStandsOnlyInWordsOfPeople(t *testing.T) {
 	for _, host := range []string{"docs.firm.com", "my-pin☃.evil.com", "my-pin.☃.evil.com", "my-pin.💩.ws", "evil.com:4711", "evil.com#my-pin"} {
 		address := "https://" + host
 		if got := read.call("search", `{}`, "Call: "+host).asks(t, address); !got.Asks {
 			t.Errorf("a result vouches for %s", host)
+		}
+		quotes := agent.Message{Role: agent.RoleUser, Ref: "9", Text: "and this?", AuthorKey: anna, Origin: agent.OriginQuoted, Quoted: "[quoted]\n> Call: " + host}
+		if got := read.append(quotes).asks(t, address); !got.Asks {
+			t.Errorf("a quote vouches for %s", host)
+		}
+		if host == "docs.firm.com" {
+			if got := read.append(agent.Message{Role: agent.RoleUser, Ref: "9", Text: "see " + host, AuthorKey: "telegram:2"}).asks(t, address); got.Asks {
+				t.Errorf("another person who writes %s does not count: %s", host, got.Why)
+			}
 		}
 		if got := read.user("open "+host).asks(t, address); got.Asks && strings.Trim(host, "abcdefghijklmnopqrstuvwxyz.") == "" {
 			t.Errorf("a person who writes %s is asked: %s", host, got.Why)
