@@ -359,7 +359,7 @@ func bareHost(before, found, after string) (Address, bool) {
 	case isNumber(host):
 		return a, a.host != host || a.fragment != ""
 	default:
-		return a, isPublicName(host) && (strings.TrimPrefix(a.host, "www.") != a.site() || a.fragment != "")
+		return a, isPublicName(host) && !a.isSite()
 	}
 }
 
@@ -662,19 +662,11 @@ func endsAnyAddress(r rune) bool {
 // letters, or with characters that a tool may drop or join when it repeats the text. An IPv6 address holds enough to
 // count by itself, in any spelling.
 func (a Address) occursIn(text string) bool {
-	return a.spelledIn(text, func(text string) string { return text })
-}
-
-// spelledIn is as [Address.occursIn] for a text without what the address is without, too.
-func (a Address) spelledIn(text string, without func(string) string) bool {
 	if ip := net.ParseIP(a.Hostname()); ip != nil && ip.To4() == nil && slices.ContainsFunc(ipv6.FindAllString(text, -1), func(s string) bool { return ip.Equal(net.ParseIP(s)) }) {
 		return true
 	}
 	text = unspaced(text)
-	return slices.ContainsFunc(a.spellings(), func(rest string) bool {
-		plain, err := url.PathUnescape(a.host + rest)
-		return strings.Contains(text, unspaced(without(a.host+rest))) || err == nil && strings.Contains(text, unspaced(without(plain)))
-	})
+	return slices.ContainsFunc(a.spellings(), func(rest string) bool { return holdsPart(text, a.host+rest, url.PathUnescape) })
 }
 
 // ipv6 matches what may be an IPv6 address.
@@ -683,15 +675,12 @@ var ipv6 = regexp.MustCompile(`[0-9a-fA-F]*:[0-9a-fA-F:.]*[0-9a-fA-F:]`)
 // isSaidIn reports whether the model has spelled the address in an answer, in its Markdown or as a chat shows that, other
 // than as the name of its site, which carries nothing.
 func (a Address) isSaidIn(text string) bool {
-	isSite := strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == ""
-	if isSite && net.ParseIP(a.Hostname()) == nil {
-		return false
-	}
-	if a.occursIn(text) {
-		return true
-	}
-	shown := markdown.WithoutDeleted(markdown.Parse(text).Text())
-	return a.spelledIn(shown, markdown.WithoutDeleted)
+	return !a.isSite() && (a.occursIn(text) || a.occursIn(markdown.Parse(text).Text()))
+}
+
+// isSite reports whether an address is nothing but the name of its site, unlike a number.
+func (a Address) isSite() bool {
+	return strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == "" && net.ParseIP(a.Hostname()) == nil
 }
 
 // isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
@@ -701,10 +690,10 @@ func (a Address) isSaidIn(text string) bool {
 func (a Address) isMadeOf(told []string) (carries bool) {
 	host, text := a.Hostname(), unspacedLines(told)
 	for _, label := range a.labels() {
-		carries = carries || carriesPart(text, label)
+		carries = carries || !isPlainWord(label) && holdsPart(text, label, url.QueryUnescape)
 	}
 	for _, part := range a.parts() {
-		if !holdsPart(text, part) {
+		if !holdsPart(text, part, url.QueryUnescape) {
 			return false
 		}
 		carries = carries || !isPlainWord(part)
@@ -775,14 +764,11 @@ func (a Address) parts() []string {
 	return strings.FieldsFunc(a.path+a.query+a.fragment, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
 }
 
-// holdsPart reports whether a text without blanks holds a part of an address.
-func holdsPart(text, part string) bool {
-	plain, err := url.QueryUnescape(part)
+// holdsPart reports whether a text that is [unspaced] holds a part of an address, also without its escapes.
+func holdsPart(text, part string, unescape func(string) (string, error)) bool {
+	plain, err := unescape(part)
 	return strings.Contains(text, unspaced(part)) || err == nil && strings.Contains(text, unspaced(plain))
 }
-
-// carriesPart reports whether a text without blanks holds a part of an address that is more than a plain word.
-func carriesPart(text, part string) bool { return !isPlainWord(part) && holdsPart(text, part) }
 
 // unspacedLines returns texts as [unspaced] does, a line each.
 func unspacedLines(texts []string) string {
@@ -796,9 +782,9 @@ func unspacedLines(texts []string) string {
 // plainDots replaces the dots of other scripts that clients read as one in a host.
 var plainDots = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
 
-// unspaced returns a text in lower-case letters, without blanks and invisible characters.
+// unspaced returns a text in lower-case letters, without blanks, invisible characters and those that a chat deletes.
 func unspaced(text string) string {
-	return lower(strings.ReplaceAll(strings.Map(dropInvisible, strings.Join(strings.Fields(text), "")), `\/`, "/"))
+	return lower(strings.ReplaceAll(markdown.WithoutDeleted(strings.Map(dropInvisible, strings.Join(strings.Fields(text), ""))), `\/`, "/"))
 }
 
 // lower returns a text with lower-case ASCII letters, of the same length.
