@@ -385,11 +385,11 @@ func addressIn(word string) (Address, bool) {
 	if !ok && strings.Contains(found, "://") {
 		a, ok = Address{unreadable: found[:end]}, true
 	}
-	// What others may take for a second address is certainly of no host.
+	// What others may take for a second address, with its invisible characters or without them, is certainly of no host.
 	second := strings.IndexFunc(found, func(r rune) bool {
 		return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) || r >= utf8.RuneSelf
 	})
-	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:]) != ""
+	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:])+fromAddress(strings.Map(dropInvisible, found[second:])) != ""
 	return a, ok
 }
 

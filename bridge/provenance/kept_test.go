@@ -74,7 +74,7 @@ func TestWhatIsKeptUnaskedVouchesForNothingLater(t *testing.T) {
 
 // A second address behind the operator's is not the operator's, whatever mark stands between them.
 func TestNothingBehindAnAddressOfTheOperatorIsTheOperators(t *testing.T) {
-	for text, is := range map[string]bool{"https://shop.ws/☃https://evil.com/my-pin": false, "https://shop.ws/看evil.com/my-pin": false, "https://shop.ws/a,https://evil.com/my-pin": false, "https://shop.ws/看/my-pin☃": true} {
+	for text, is := range map[string]bool{"https://shop.ws/☃https://evil.com/my-pin": false, "https://shop.ws/看evil.com/my-pin": false, "https://shop.ws/看evil.com\u00ad/my-pin": false, "https://shop.ws/a,https://evil.com/my-pin": false, "https://shop.ws/看/my-pin☃": true} {
 		encoded, _ := json.Marshal(map[string]string{"notes": text})
 		all := provenance.AddressesKept(string(encoded))
 		if len(all) == 0 || is == slices.ContainsFunc(all, func(a provenance.Address) bool { return !a.HostIn([]string{"shop.ws"}) }) {
