@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"net"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
+	"oneclaw/internal/markdown"
 	"oneclaw/internal/wording"
 	"oneclaw/toolgroups"
 )
@@ -201,49 +203,64 @@ func isNumber(host string) bool {
 // numberLast matches the hosts that browsers read as an IPv4 address.
 var numberLast = regexp.MustCompile(`(?i)(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
-// eachString calls do with the texts that [eachValue] tells.
+// eachString calls do with the strings, numbers and other values of the arguments of a call, as tools get them, and with
+// the keys of their objects, also with those of values that are written into strings.
 func eachString(arguments string, do func(text string)) {
-	eachValue(arguments, func(text string, _ bool) { do(text) })
+	value, err := decodeArguments(arguments)
+	if err != nil {
+		return // no tool takes it
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		if text, ok := leaf(v); ok {
+			do(text)
+		}
+		switch v := v.(type) {
+		case json.Number:
+			do(v.String())
+			if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+				do(strconv.FormatFloat(f, 'f', -1, 64)) // as a tool may spell it
+			}
+		case string:
+			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
+				eachString(v, do)
+			}
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		case map[string]any:
+			for name, one := range v {
+				do(name)
+				walk(one)
+			}
+		}
+	}
+	walk(value)
 }
 
-// eachValue calls do with the strings, numbers and booleans of the arguments of a call, as tools get them, and with the keys
-// of their objects, also with those of values that are written into strings. listed says that one is in a list.
-func eachValue(arguments string, do func(text string, listed bool)) {
+// decodeArguments returns the arguments of a call as tools get them.
+func decodeArguments(arguments string) (any, error) {
 	repaired, err := toolgroups.RepairArguments(json.RawMessage(arguments))
 	if err != nil {
 		repaired = json.RawMessage(arguments) // a list in a string
 	}
-	value, err := toolgroups.DecodeJSON(repaired)
-	if err != nil {
-		return // no tool takes it
+	return toolgroups.DecodeJSON(repaired)
+}
+
+// leaf returns the text of a value that holds no others and is no number.
+func leaf(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool, nil:
+		return fmt.Sprint(v), true
+	case []any:
+		return "[]", len(v) == 0
+	case map[string]any:
+		return "{}", len(v) == 0
 	}
-	var walk func(v any, listed bool)
-	walk = func(v any, listed bool) {
-		switch v := v.(type) {
-		case bool:
-			do(strconv.FormatBool(v), listed)
-		case json.Number:
-			do(v.String(), listed)
-			if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
-				do(strconv.FormatFloat(f, 'f', -1, 64), listed) // as a tool may spell it
-			}
-		case string:
-			do(v, listed)
-			if strings.HasPrefix(strings.TrimSpace(v), "{") || strings.HasPrefix(strings.TrimSpace(v), "[") {
-				eachValue(v, func(text string, inner bool) { do(text, listed || inner) })
-			}
-		case []any:
-			for _, one := range v {
-				walk(one, true)
-			}
-		case map[string]any:
-			for name, one := range v {
-				do(name, listed)
-				walk(one, listed)
-			}
-		}
-	}
-	walk(value, false)
+	return "", false
 }
 
 // AddressesOf returns the addresses of a call of a tool that fetches: those among its arguments, and of an external
@@ -342,7 +359,7 @@ func bareHost(before, found, after string) (Address, bool) {
 	case isNumber(host):
 		return a, a.host != host || a.fragment != ""
 	default:
-		return a, isPublicName(host) && (strings.TrimPrefix(a.host, "www.") != a.site() || a.fragment != "")
+		return a, isPublicName(host) && !a.isSite()
 	}
 }
 
@@ -368,11 +385,11 @@ func addressIn(word string) (Address, bool) {
 	if !ok && strings.Contains(found, "://") {
 		a, ok = Address{unreadable: found[:end]}, true
 	}
-	// What others may take for a second address is certainly of no host.
+	// What others may take for a second address, with its invisible characters or without them, is certainly of no host.
 	second := strings.IndexFunc(found, func(r rune) bool {
 		return strings.ContainsRune(brackets+",;", r) || unicode.IsSpace(r) || r >= utf8.RuneSelf
 	})
-	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:]) != ""
+	a.rewritten = a.rewritten || hidden || second > 0 && fromAddress(found[second:])+fromAddress(strings.Map(dropInvisible, found[second:])) != ""
 	return a, ok
 }
 
@@ -445,19 +462,28 @@ func (a Address) site() string {
 	return site
 }
 
-// standsIn reports whether a text of somebody holds the address as a whole, and nothing of what may be of others. The
+// standsIn reports whether a text of others holds the address as a whole, and nothing of what may be of somebody else. The
 // scheme may differ or be missing, as in the words of people, and so may a slash at the end. A host with neither scheme
-// nor path counts only in a text of people: a service may have kept any word with a dot for the model.
-func (a Address) standsIn(text string, ofPeople bool) bool {
+// nor path does not count: a service may have kept any word with a dot for the model.
+func (a Address) standsIn(text string) bool {
+	return a.standsWhole(text, func(before, rest, after string) bool {
+		return (strings.HasPrefix(rest, "/") || withoutScheme(before) != before) && isOneAddress(before, rest, after)
+	})
+}
+
+// standsInPeoples is as [Address.standsIn] for a text that people wrote, where a host alone counts.
+func (a Address) standsInPeoples(text string) bool { return a.standsWhole(text, isOneAddress) }
+
+func (a Address) standsWhole(text string, isOne func(before, rest, after string) bool) bool {
 	if !strings.ContainsAny(text, " \t\r\n") {
 		if whole, ok := Parse(text); ok && whole == a {
 			return a.standsInWords(text, func(string) bool { return false })
 		}
 	}
-	return a.standsAs(text, ofPeople, a.rests(), isOneAddress)
+	return a.standsAs(text, a.rests(), isOne)
 }
 
-// standsInOwn is as [Address.standsIn] for a text that is one person's as a whole.
+// standsInOwn is as [Address.standsInPeoples] for a text that is one person's as a whole.
 func (a Address) standsInOwn(text string) bool { return a.standsInWords(text, runsOn) }
 
 // standsInWords reports whether one person's text holds the address in a spelling that is not left out.
@@ -472,7 +498,7 @@ func (a Address) standsInWords(text string, leftOut func(rest string) bool) bool
 			return true
 		}
 	}
-	return a.standsAs(text, true, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
+	return a.standsAs(text, slices.DeleteFunc(a.spellings(), leftOut), func(_, _, _ string) bool { return true })
 }
 
 // runsOn reports whether a spelling of an address may go on into the sentence in which a person wrote the address.
@@ -484,7 +510,7 @@ func runsOn(rest string) bool {
 
 // standsAs reports whether a text holds the host with one of the rests behind it, of which isOne says with what
 // stands before and after that they are one.
-func (a Address) standsAs(text string, ofPeople bool, rests []string, isOne func(before, rest, after string) bool) bool {
+func (a Address) standsAs(text string, rests []string, isOne func(before, rest, after string) bool) bool {
 	if a.user != "" || a.rewritten || a.unreadable != "" || len(text) < len(a.host) {
 		return false
 	}
@@ -506,9 +532,6 @@ func (a Address) standsAs(text string, ofPeople bool, rests []string, isOne func
 		}
 		stands := func(rest string) bool {
 			return slices.ContainsFunc(rests, func(r string) bool {
-				if !hasScheme && !ofPeople && !strings.HasPrefix(r, "/") {
-					return false
-				}
 				after, ok := strings.CutPrefix(rest, r)
 				return ok && endsAddress(after) && isOne(low[:i], r, after)
 			})
@@ -639,19 +662,11 @@ func endsAnyAddress(r rune) bool {
 // letters, or with characters that a tool may drop or join when it repeats the text. An IPv6 address holds enough to
 // count by itself, in any spelling.
 func (a Address) occursIn(text string) bool {
-	return a.spelledIn(text, func(text string) string { return text })
-}
-
-// spelledIn is as [Address.occursIn] for a text without what the address is without, too.
-func (a Address) spelledIn(text string, without func(string) string) bool {
 	if ip := net.ParseIP(a.Hostname()); ip != nil && ip.To4() == nil && slices.ContainsFunc(ipv6.FindAllString(text, -1), func(s string) bool { return ip.Equal(net.ParseIP(s)) }) {
 		return true
 	}
 	text = unspaced(text)
-	return slices.ContainsFunc(a.spellings(), func(rest string) bool {
-		plain, err := url.PathUnescape(a.host + rest)
-		return strings.Contains(text, unspaced(without(a.host+rest))) || err == nil && strings.Contains(text, unspaced(without(plain)))
-	})
+	return slices.ContainsFunc(a.spellings(), func(rest string) bool { return holdsPart(text, a.host+rest, url.PathUnescape) })
 }
 
 // ipv6 matches what may be an IPv6 address.
@@ -660,28 +675,13 @@ var ipv6 = regexp.MustCompile(`[0-9a-fA-F]*:[0-9a-fA-F:.]*[0-9a-fA-F:]`)
 // isSaidIn reports whether the model has spelled the address in an answer, in its Markdown or as a chat shows that, other
 // than as the name of its site, which carries nothing.
 func (a Address) isSaidIn(text string) bool {
-	isSite := strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == ""
-	if isSite && net.ParseIP(a.Hostname()) == nil {
-		return false
-	}
-	if a.occursIn(text) {
-		return true
-	}
-	plain := html.UnescapeString(text)
-	emphasized := withoutEmphasis.Replace(plain)
-	return emphasized != text && a.spelledIn(emphasized, withoutEmphasis.Replace) ||
-		strings.ContainsAny(plain, "[<") && a.spelledIn(withoutMarkup(plain), withoutMarkup)
+	return !a.isSite() && (a.occursIn(text) || a.occursIn(markdown.Parse(text).Text()))
 }
 
-// withoutEmphasis leaves out the marks of Markdown that a chat does not show, and withoutMarkup also links but for their
-// texts, and tags.
-var withoutEmphasis = strings.NewReplacer(`\`, "", "*", "", "_", "", "~", "", "`", "")
-
-func withoutMarkup(text string) string {
-	return withoutEmphasis.Replace(markup.ReplaceAllString(text, ""))
+// isSite reports whether an address is nothing but the name of its site, unlike a number.
+func (a Address) isSite() bool {
+	return strings.TrimPrefix(a.host, "www.") == a.site() && a.user+strings.Trim(a.path, "/")+a.query+a.fragment == "" && net.ParseIP(a.Hostname()) == nil
 }
-
-var markup = regexp.MustCompile(`\[|\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?|</?[A-Za-z][^<>]*>`)
 
 // isMadeOf reports whether texts that the model wrote have all that the address can carry: the end of its host and, each
 // as a whole, the parts behind it. One of them, or a label in front of its site, is more than a plain word. A tool may
@@ -690,10 +690,10 @@ var markup = regexp.MustCompile(`\[|\](?:\([^()\n]*\)|\[[^\[\]\n]*\])?|</?[A-Za-
 func (a Address) isMadeOf(told []string) (carries bool) {
 	host, text := a.Hostname(), unspacedLines(told)
 	for _, label := range a.labels() {
-		carries = carries || carriesPart(text, label)
+		carries = carries || !isPlainWord(label) && holdsPart(text, label, url.QueryUnescape)
 	}
 	for _, part := range a.parts() {
-		if !holdsPart(text, part) {
+		if !holdsPart(text, part, url.QueryUnescape) {
 			return false
 		}
 		carries = carries || !isPlainWord(part)
@@ -764,14 +764,11 @@ func (a Address) parts() []string {
 	return strings.FieldsFunc(a.path+a.query+a.fragment, func(r rune) bool { return strings.ContainsRune("/?&=#", r) })
 }
 
-// holdsPart reports whether a text without blanks holds a part of an address.
-func holdsPart(text, part string) bool {
-	plain, err := url.QueryUnescape(part)
+// holdsPart reports whether a text that is [unspaced] holds a part of an address, also without its escapes.
+func holdsPart(text, part string, unescape func(string) (string, error)) bool {
+	plain, err := unescape(part)
 	return strings.Contains(text, unspaced(part)) || err == nil && strings.Contains(text, unspaced(plain))
 }
-
-// carriesPart reports whether a text without blanks holds a part of an address that is more than a plain word.
-func carriesPart(text, part string) bool { return !isPlainWord(part) && holdsPart(text, part) }
 
 // unspacedLines returns texts as [unspaced] does, a line each.
 func unspacedLines(texts []string) string {
@@ -785,9 +782,9 @@ func unspacedLines(texts []string) string {
 // plainDots replaces the dots of other scripts that clients read as one in a host.
 var plainDots = strings.NewReplacer("。", ".", "．", ".", "｡", ".")
 
-// unspaced returns a text in lower-case letters, without blanks and invisible characters.
+// unspaced returns a text in lower-case letters, without blanks, invisible characters and those that a chat deletes.
 func unspaced(text string) string {
-	return lower(strings.ReplaceAll(strings.Map(dropInvisible, strings.Join(strings.Fields(text), "")), `\/`, "/"))
+	return lower(strings.ReplaceAll(markdown.WithoutDeleted(strings.Map(dropInvisible, strings.Join(strings.Fields(text), ""))), `\/`, "/"))
 }
 
 // lower returns a text with lower-case ASCII letters, of the same length.

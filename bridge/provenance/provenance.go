@@ -50,12 +50,20 @@ type words struct {
 
 // holds reports whether an address stands in the words.
 func (w words) holds(a Address) bool {
-	stands := func(text string) bool { return a.standsIn(text, w.message.Role == agent.RoleUser) }
-	if w.message.Role == agent.RoleUser && !w.others {
+	stands := a.standsIn
+	switch {
+	case w.message.Role == agent.RoleUser && w.others:
+		stands = a.standsInPeoples
+	case w.message.Role == agent.RoleUser:
 		stands = a.standsInOwn
 	}
-	// What the bot itself said elsewhere proves nothing.
-	return slices.ContainsFunc(w.texts, stands) || stands(w.quoted) && !a.occursIn(w.message.QuotedOwn)
+	// What the bot itself said elsewhere proves nothing, and a program may have written what is quoted.
+	return slices.ContainsFunc(w.texts, stands) || a.standsIn(w.quoted) && !a.occursIn(w.message.QuotedOwn)
+}
+
+// finds reports whether an address is of a search, whose sources repeat nothing.
+func (w words) finds(a Address) bool {
+	return slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL) })
 }
 
 // words returns the texts of a message; false if the model or the program wrote it.
@@ -342,7 +350,7 @@ func (in *Input) Judge(a Address, spent agent.Spent) Verdict {
 // stands reports whether an address stands in a text that the model has read before it wrote the address
 // itself. mail is set if only mails have it.
 func (in *Input) stands(a Address) (stands, mail bool) {
-	if a.standsIn(in.Prompt, true) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
+	if a.standsInPeoples(in.Prompt) && !slices.ContainsFunc(in.PromptOutside, a.occursIn) {
 		return true, false
 	}
 	var stored []storing
@@ -455,8 +463,7 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 // pieces, an address stands in no call. The program's own tools say that what they read there is computed.
 func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 	tool, known := in.Tool(w.message.Tool)
-	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) ||
-		slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL, false) }) {
+	if w.message.Role != agent.RoleTool || known && (tool.Group == "" || tool.Origin == toolgroups.OriginComputed) || w.finds(a) {
 		return false
 	}
 	reply := in.replyBefore(w.at)
@@ -469,36 +476,54 @@ func (in *Input) mayRepeat(w words, a Address, stored []storing) bool {
 // mayEcho reports whether the result of a tool may have put an address together of what its own call told it. Addresses
 // that the program's own tools fetch are left out: the links of a page go on from its own.
 func (in *Input) mayEcho(w words, a Address) bool {
-	if w.message.Role != agent.RoleTool || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL, false) }) {
+	if w.message.Role != agent.RoleTool || w.finds(a) {
 		return false
 	}
 	call, _ := in.callOf(w.at)
 	tool, _ := in.Tool(call.EffectiveTool())
-	var told, values, asWritten []string
-	collect := func(text string, listed bool) {
-		if _, ok := complete(text); ok && tool.Fetches && !tool.External || slices.Contains(asWritten, text) {
-			return
+	var told, asWritten []string
+	collect := func(text string) {
+		if _, ok := complete(text); (!ok || !tool.Fetches || tool.External) && !slices.Contains(asWritten, text) {
+			told = append(told, text)
 		}
-		if listed || slices.Contains(told, text) || !isOption(tool, text) {
-			values = append(values, text)
-		}
-		told = append(told, text)
 	}
 	arguments := call.EffectiveArguments()
-	eachValue(arguments, collect)
+	eachString(arguments, collect)
 	asWritten = told
-	eachValue(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
+	eachString(string(toolgroups.GivenTo(tool, json.RawMessage(arguments))), collect)
+	values := slices.Clone(told)
+	for _, word := range serversWords(tool, arguments) {
+		if at := slices.Index(values, word); at >= 0 {
+			values = slices.Delete(values, at, at+1)
+		}
+	}
 	return a.isAtNamed(values) || a.isMadeOf(told)
 }
 
-// isOption reports whether a text is what a tool itself offers: the name of a parameter, a value that its schema names, or a
-// boolean. One tells little, and several can spell anything.
-func isOption(tool toolgroups.Tool, text string) bool {
-	return text == "true" || text == "false" || bytes.Contains(tool.Parameters, []byte(strconv.Quote(text)))
+// serversWords returns the words among the arguments of a call that are the server's own: the names of its parameters, and
+// what the schema of each says that it may be. Within a list or an object, even such words are a message of any length.
+func serversWords(tool toolgroups.Tool, arguments string) (words []string) {
+	var schema struct {
+		Properties map[string]json.RawMessage
+	}
+	_ = json.Unmarshal(tool.Parameters, &schema)
+	value, _ := decodeArguments(arguments)
+	given, _ := value.(map[string]any)
+	for name, v := range given {
+		property, isKnown := schema.Properties[name]
+		if !isKnown {
+			continue
+		}
+		words = append(words, name)
+		if text, isText := leaf(v); isText && (v != text || bytes.Contains(property, []byte(strconv.Quote(text)))) {
+			words = append(words, text)
+		}
+	}
+	return words
 }
 
 // standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
-// found it, whose sources repeat nothing.
+// found it.
 func (in *Input) standsLater(a Address, from int) (people, found bool) {
 	for at := from; at < len(in.Messages); at++ {
 		w, ok := in.words(at)
@@ -506,7 +531,7 @@ func (in *Input) standsLater(a Address, from int) (people, found bool) {
 			continue
 		}
 		people = people || w.message.Role == agent.RoleUser && w.holds(a)
-		found = found || slices.ContainsFunc(w.message.Sources, func(s toolgroups.Source) bool { return a.standsIn(s.URL, false) })
+		found = found || w.finds(a)
 	}
 	return people, found
 }

@@ -44,7 +44,7 @@ var layers = []layer{
 	{"bridge/conversation", []string{"bridge/chats", "bridge/queue", "internal/wording", "agent", "storage", "bridge/receipts"}},
 	{"bridge/outbox", []string{"bridge/chats", "bridge/queue", "internal/wording", "agent", "internal/markdown", "internal/rescue", "internal/retry", "internal/workspace", "storage", "toolgroups", "bridge/receipts"}},
 	{"bridge/turn", []string{"bridge/chats", "bridge/provenance", "bridge/conversation", "bridge/queue", "internal/wording", "agent", "internal/cache", "internal/retry", "internal/workspace", "storage", "toolgroups", "bridge/outbox", "bridge/receipts"}},
-	{"bridge/provenance", []string{"agent", "internal/wording", "toolgroups"}},
+	{"bridge/provenance", []string{"agent", "internal/markdown", "internal/wording", "toolgroups"}},
 	{"bridge/interact", []string{"bridge/audit", "bridge/provenance", "bridge/chats", "bridge/conversation", "bridge/queue", "bridge/turn", "internal/guard", "internal/wording", "agent", "internal/rescue", "storage", "toolgroups", "bridge/outbox", "bridge/receipts"}},
 	{"bridge/access", []string{"bridge/audit", "bridge/chats", "bridge/interact", "bridge/queue", "internal/wording", "storage", "toolgroups", "bridge/outbox", "bridge/turn"}},
 	{"bridge/privacy", []string{"bridge/chats", "bridge/conversation", "bridge/interact", "bridge/queue", "internal/retry", "internal/wording", "storage", "bridge/outbox", "bridge/receipts"}},

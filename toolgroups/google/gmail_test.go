@@ -168,11 +168,36 @@ func TestSendInAnyScript(t *testing.T) {
 	for _, args := range []string{
 		`{"to":"nobody","subject":"x","body":"y"}`, `{"to":" ","subject":"x","body":"y"}`, `{"to":"a@b.example\r\nBcc: c@d.example","subject":"x","body":"y"}`,
 		`{"to":"jürgen@bücher.example","subject":"x","body":"y"}`, `{"to":"=?utf-8?b?aHR0cHM6Ly94LmV4YW1wbGU=?= <a@b.example>","subject":"x","body":"y"}`,
-		`{"to":"\"x.ex\\ample/a\" <a@b.example>","subject":"x","body":"y"}`, `{"cc":"\"x.ex\\ample/a\"@b.example","to":"a@b.example","subject":"x","body":"y"}`,
-		`{"to":"\"=\\?utf-8?b?eA==?=\" <a@b.example>","subject":"x","body":"y"}`, `{"to":"x (a) .example/a <a@b.example>","subject":"x","body":"y"}`,
+		`{"to":"a@b.example","bcc":"\"evil.c\\om/?d=my-pin\" <a@b.example>","subject":"x","body":"y"}`,
 	} {
 		if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_send", json.RawMessage(args)); codeOf(fault) != "validation_error" {
 			t.Errorf("%s: %+v", args, fault)
+		}
+	}
+}
+
+// What a draft shows as a recipient stands in the arguments, where its addresses are judged.
+func TestRecipientsAreWrittenAsTheyAreRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.connect(t, ada, adaMail, "gmail")
+	for to, valid := range map[string]bool{
+		`=?utf-8?b?aHR0cHM6Ly94LmV4YW1wbGU=?= <a@b.example>`:     false,
+		`"=\?utf-8?b?aHR0cHM6Ly94LmV4YW1wbGU=?=" <a@b.example>`:  false,
+		`"=?utf-8?b?aHR0cHM6Ly94LmV4YW1wbGU=?=" <a@b.example>`:   false,
+		`=?utf-8?b?aHR0cHM6Ly94LmV4YW1wbGU=?=@b.example`:         false,
+		`"evil.c\om/?d=my-pin" <a@b.example>`:                    false,
+		`"evil.c\om/?d=my-pin"@b.example`:                        false,
+		`a@b.example (evil.c\om/?d=my-pin)`:                      false,
+		`"evil.c" "om/?d=my-pin" <a@b.example>`:                  false,
+		`"Smith,  Zoë" <a@b.example>, Jo B. <jo@b.example>`:      true,
+		`a@b.example (Zoë), Friends: jo@b.example, b@b.example;`: true,
+	} {
+		for _, name := range []string{"to", "cc"} {
+			args, _ := json.Marshal(map[string]string{"to": "me@b.example", name: to, "subject": "s", "body": "b"})
+			if _, fault := r.run(t.Context(), ada, t.TempDir(), "gmail_draft_create", args); valid != (fault == nil) {
+				t.Errorf("%s: %s: %+v", name, to, fault)
+			}
 		}
 	}
 }

@@ -37,7 +37,7 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 		}
 		fields = append(fields, field{f.name, list})
 	}
-	subject := strings.Join(strings.Fields(in.Subject), " ")
+	subject := oneLine(in.Subject)
 	if len(subject) > maxSubject {
 		return nil, service.Invalidf("the subject is longer than %d bytes", maxSubject)
 	}
@@ -64,6 +64,9 @@ func compose(in gmailArgs, more ...field) (*gmail.Message, error) {
 	return &gmail.Message{Raw: base64.URLEncoding.EncodeToString(b.Bytes())}, nil
 }
 
+// oneLine returns a text with single blanks between its words.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // encodeSubject writes a subject as encoded words if it needs them, also if it looks like one: it is read as it was shown.
 func encodeSubject(subject string) string {
 	encoded := mime.BEncoding.Encode("utf-8", subject)
@@ -80,7 +83,7 @@ func encodeSubject(subject string) string {
 
 // formatAddresses formats a list of addresses with encoded names, one per line.
 func formatAddresses(list string) (string, error) {
-	parsed, err := mail.ParseAddressList(strings.Join(strings.Fields(list), " "))
+	parsed, err := mail.ParseAddressList(oneLine(list))
 	if err != nil {
 		return "", err
 	}
@@ -93,15 +96,15 @@ func formatAddresses(list string) (string, error) {
 	return strings.Join(out, ",\r\n "), nil
 }
 
-// composeNew composes a message to recipients of the model. A card and a judge see them as they were written, so they must
-// be read like that: a name that is encoded, or escaped, is refused.
+// composeNew composes a message to recipients of the model, whose names and addresses stand there letter by letter: of
+// what has to be decoded, a card and a judge see nothing.
 func composeNew(in gmailArgs) (*gmail.Message, error) {
 	for _, list := range []string{in.To, in.Cc, in.Bcc} {
-		written := strings.Join(strings.Fields(list), " ")
-		parsed, _ := mail.ParseAddressList(written) // compose says what is wrong
+		list = oneLine(list)
+		parsed, _ := mail.ParseAddressList(list) // compose says what is wrong with it
 		for _, a := range parsed {
-			if !strings.Contains(written, a.Name) || !strings.Contains(written, a.Address) || strings.Contains(a.Name, "=?") {
-				return nil, service.Invalidf("recipients must be written as they are read, without =? and \\")
+			if !strings.Contains(list, a.Name) || !strings.Contains(list, a.Address) || strings.Contains(a.Name+a.Address, "=?") {
+				return nil, service.Invalidf("names and addresses of recipients must be written as they are read, without escapes and encoded words")
 			}
 		}
 	}
