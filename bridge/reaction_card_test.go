@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneclaw/bridge"
@@ -198,6 +199,114 @@ func TestAReactionDecidesNothing(t *testing.T) {
 			if n := len(w.commands()); n != 1 {
 				t.Errorf("ran %d times", n)
 			}
+		})
+	}
+}
+
+// A reaction stays below a card that changes, so that it answers the question that it was first shown with alone.
+func TestAReactionAnswersTheFirstQuestionOfAForm(t *testing.T) {
+	t.Parallel()
+	surely := yesOrNo
+	surely.Name, surely.Title = "surely", "Really?"
+	for _, tt := range []struct {
+		name          string
+		fields        []toolgroups.Field
+		emoji, answer string
+	}{
+		{"yes", []toolgroups.Field{yesOrNo}, "👍", `accept {"sure":true}`},
+		{"no", []toolgroups.Field{yesOrNo}, "👎", `accept {"sure":false}`},
+		{"agreed", nil, "👍", "accept null"},
+		{"declined", nil, "❌", "decline null"},
+		{"yes, then no with a button", []toolgroups.Field{yesOrNo, surely}, "👍", `accept {"sure":true,"surely":false}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := &curious{asks: form(tt.fields...), effect: toolgroups.Consequential}
+			r := c.rig(t, reactions())
+			r.accept(group("1", "1", "run x"))
+			card := r.platform.wait(t, 1)[0]
+			if !strings.Contains(card.text, "\n\nOr react: 👍 is **") {
+				t.Errorf("the card says %q", card.text)
+			}
+			r.accept(reactTo(card, "2", tt.emoji, 1), reactTo(card, "9", tt.emoji, 2)) // only the requester answers
+			r.accept(reactTo(card, "1", tt.emoji, 3))
+			if len(tt.fields) > 1 {
+				card = r.platform.until(t, "the next field", func(all []sent) bool { return strings.Contains(all[0].text, "**Really?** (2 of 2)") })[0]
+				if strings.Contains(card.text, "react") {
+					t.Errorf("the changed card says %q", card.text)
+				}
+				r.accept(reactTo(card, "1", tt.emoji, 3), reactTo(card, "1", tt.emoji, 4), pressOn(card, "p", "1", card.button(t, "No")))
+				r.platform.until(t, "the form to be shown", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this") || len(all) > 1 })
+				if card = r.platform.shown()[0]; len(card.buttons) > 0 {
+					r.accept(reactTo(card, "1", "👍", 5), pressOn(card, "q", "1", card.button(t, "Send")))
+				}
+			}
+			if answer := r.platform.wait(t, 2)[1].text; answer != tt.answer {
+				t.Errorf("answer %q", answer)
+			}
+		})
+	}
+}
+
+func TestAReactionOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	w := &execTools{}
+	r := w.guarded(t, reactions())
+	r.accept(group("1", "1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	r.restart()
+	r.accept(reactTo(card, "1", "👍", 1))
+	if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
+		t.Errorf("answer %q", answer)
+	}
+	r.did(t, "allow a call fake:1 Ann fake:g exec")
+}
+
+// A card that is shown again in the chat that its chat has become asks for a press.
+func TestAReactionToACardThatHasMovedDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w := &execTools{}
+	r := w.guarded(t, reactions())
+	asked := moved("1", "1", "run a")
+	asked.Chat = oldChat
+	r.accept(asked)
+	old := r.platform.wait(t, 1)[0]
+	r.move()
+	again := r.platform.wait(t, 2)[1]
+	if again.to.Chat != newChat || strings.Contains(again.text, "react") {
+		t.Errorf("to %v: %q", again.to.Chat, again.text)
+	}
+	r.accept(reactTo(old, "1", "👎", 1))
+	r.accept(reactTo(again, "1", "👎", 2), pressOn(again, "p", "1", again.button(t, "Allow once")))
+	if got := r.platform.toast(t, "p"); got != "Allowed once." {
+		t.Errorf("toast %q", got)
+	}
+}
+
+// Any replica hears of a reaction; who owns the chat handles it, also after a takeover.
+func TestAReactionIsHandledByWhoOwnsTheChat(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			v := &voter{}
+			s := newSeveral(t, 2, echo, voting(v, reactions()))
+			owner, other := s.sides(t, "1")
+			owner.post("q", chatOne, vote())
+			pass(t, 5)
+			all := owner.platform.in("1")
+			card := all[len(all)-1]
+			if !strings.HasSuffix(card.text, "Or react: 👍 is **Yes**.") {
+				t.Errorf("the card says %q", card.text)
+			}
+			other.accept(reactTo(card, "1", "👍", 1))
+			if taken {
+				owner.stop()
+			}
+			pass(t, 60)
+			if got := v.seen(); len(got) != 1 || got[0].Choice != "yes" || got[0].User != "fake:1" || !got[0].Direct {
+				t.Errorf("presses %+v", got)
+			}
+			s.stop(t)
 		})
 	}
 }
