@@ -64,6 +64,10 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 		return fmt.Errorf("accept: %w", err)
 	}
 	in := b.intake
+	messages, err := in.cards.ReadReactions(ctx, messages)
+	if err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
 	var places []chats.Chat
 	byChat := make(map[chats.Chat][]chats.Message)
 	for _, m := range messages {

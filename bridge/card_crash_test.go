@@ -22,7 +22,9 @@ func (p mortalEditor) Edit(ctx context.Context, to chats.Address, id string, par
 	return err
 }
 
-// outcome is which buttons of a card are pressed, and what its message shows in the end.
+func (mortalEditor) ReportsReactions(context.Context, chats.Chat) bool { return true }
+
+// outcome is which buttons of a card are pressed, or which reactions it gets, and what its message shows in the end.
 type outcome struct {
 	name    string
 	presses []string
@@ -31,6 +33,7 @@ type outcome struct {
 
 var fates = []outcome{
 	{"is pressed", []string{"Yes"}, "fake:1 chose yes"},
+	{"is reacted to", []string{"👍"}, "fake:1 chose yes"},
 	{"changes", []string{"Later", "No"}, "fake:1 chose no"},
 	{"expires", nil, "nobody voted"},
 }
@@ -62,6 +65,11 @@ func (f outcome) meet(r *harness, times int) {
 			continue
 		}
 		last := all[len(all)-1]
+		for range times {
+			if chats.FeedbackOf(label) != "" {
+				_ = r.bridge.Accept(r.t.Context(), reactTo(last, "1", label, 1))
+			}
+		}
 		for _, b := range slices.Concat(last.buttons...) {
 			for range times {
 				if b.Label == label {
@@ -125,7 +133,7 @@ func liveCard(t *testing.T, life *mortal, f outcome) {
 	f.meet(r, 1)
 	r.stop()
 	before := len(v.seen()) // what is dead asks again and again
-	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{shown}
+	r.cfg.Store, r.cfg.Platforms = store, []chats.Platform{reacting{platform: shown}}
 	r.start()
 	f.meet(r, 1)
 	r.stop()
@@ -146,7 +154,7 @@ func TestACardOutlivesAFailedWrite(t *testing.T) {
 					r := newHarness(t, echo, voting(fated()))
 					r.stop()
 					store := r.cfg.Store
-					r.cfg.Store = flakyStore{Store: store, flaw: &flaw{fails: fails}}
+					r.cfg.Store, r.cfg.Platforms = flakyStore{Store: store, flaw: &flaw{fails: fails}}, []chats.Platform{reacting{platform: r.platform}}
 					r.start()
 					f.meet(r, 2)
 					r.stop()

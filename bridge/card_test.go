@@ -61,7 +61,7 @@ func voting(v *voter, change ...func(*bridge.Config)) func(*bridge.Config) {
 
 func vote() interact.Card {
 	return interact.Card{Kind: "vote", Text: "Tea?", Data: json.RawMessage(`{"n":1}`), Choices: [][]interact.Choice{
-		{{Label: "Yes", Value: "yes", Style: chats.StylePrimary}, {Label: "No", Value: "no"}}, {{Label: "Later", Value: "later"}},
+		{{Label: "Yes", Value: "yes", Style: chats.StylePrimary, Reaction: chats.FeedbackGood}, {Label: "No", Value: "no"}}, {{Label: "Later", Value: "later"}},
 	}}
 }
 

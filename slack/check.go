@@ -46,7 +46,7 @@ var consequences = map[string]string{
 	"im:read":           "direct messages that come while the bot is away stay unanswered",
 	"mpim:history":      "messages of group chats are not heard",
 	"mpim:read":         "messages of group chats that come while the bot is away stay unanswered",
-	"reactions:read":    "👍 and 👎 on answers are not seen",
+	"reactions:read":    "👍 and 👎 on questions and answers are not seen",
 	"reactions:write":   "messages that wait bear no 👀",
 	"usergroups:read":   "groups of people that are mentioned have no names",
 	"users:read":        "people have no names, and nobody counts as an administrator",
@@ -111,10 +111,13 @@ func (c *client) whoAmI(ctx context.Context) (account, error) {
 	return who, nil
 }
 
+// scopesHeader has the scopes of the token in a response.
+const scopesHeader = "X-Oauth-Scopes"
+
 // readScopes compares the scopes in a response's header with those in the manifest. A proxy may drop
 // the header.
 func readScopes(header http.Header) (lacks []missingScope, agentView bool) {
-	list := header.Get("X-Oauth-Scopes")
+	list := header.Get(scopesHeader)
 	if list == "" {
 		return nil, false
 	}

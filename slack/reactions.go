@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,25 +18,31 @@ const (
 // isReaction reports whether an event type is about a reaction.
 func isReaction(kind string) bool { return kind == reactionAdded || kind == reactionRemoved }
 
-// reaction is a user's rating of a message with a reaction.
+// reaction is a user's feedback on a message with a reaction.
 type reaction struct {
 	User        string
 	Channel, TS string
 	Feedback    chats.Feedback
+	Emoji       string
 	// EventTS is its time, as a ts.
 	EventTS string
 	// Shared is set if the channel may be shared with other workspaces.
 	Shared bool
 }
 
-// ratings maps the reactions that are ratings to the feedback of adding and of removing them. The
-// second name of each is an alias.
-var ratings = map[string][2]chats.Feedback{
-	"+1": {chats.FeedbackGood, chats.FeedbackNotGood}, "thumbsup": {chats.FeedbackGood, chats.FeedbackNotGood},
-	"-1": {chats.FeedbackBad, chats.FeedbackNotBad}, "thumbsdown": {chats.FeedbackBad, chats.FeedbackNotBad},
+// emojis are the names of the reactions that are feedback.
+var emojis = map[string]string{
+	"+1": "👍", "thumbsup": "👍", "white_check_mark": "✅", "heart": "❤",
+	"-1": "👎", "thumbsdown": "👎", "x": "❌",
 }
 
-// decodeReaction decodes a rating of one of the bot's messages. It returns nil for other reactions.
+// ReportsReactions implements [chats.ReactionReporter].
+func (p *platform) ReportsReactions(context.Context, chats.Chat) bool {
+	me := p.me.Load()
+	return me != nil && me.seesReactions
+}
+
+// decodeReaction decodes a reaction to one of the bot's messages that is feedback. It returns nil for other reactions.
 func decodeReaction(raw []byte, bot string) (*reaction, error) {
 	var e struct {
 		Type   string `json:"type"`
@@ -53,13 +60,21 @@ func decodeReaction(raw []byte, bot string) (*reaction, error) {
 		return nil, fmt.Errorf("decode reaction: %w", err)
 	}
 	name, _, _ := strings.Cut(e.Name, "::") // skin tone
-	says, is := ratings[name]
-	if !is || e.Item.Type != "message" || e.Item.Channel == "" || e.Item.TS == "" || e.User == "" || e.User == bot || e.Author != bot {
+	emoji := emojis[name]
+	if emoji == "" || e.Item.Type != "message" || e.Item.Channel == "" || e.Item.TS == "" || e.User == "" || e.User == bot || e.Author != bot {
 		return nil, nil
 	}
-	r := &reaction{User: e.User, Channel: e.Item.Channel, TS: e.Item.TS, Feedback: says[0], EventTS: e.TS}
+	r := &reaction{User: e.User, Channel: e.Item.Channel, TS: e.Item.TS, Feedback: chats.FeedbackOf(emoji), Emoji: emoji, EventTS: e.TS}
 	if e.Type == reactionRemoved {
-		r.Feedback = says[1]
+		r.Feedback = r.Feedback.Withdrawn()
 	}
 	return r, nil
+}
+
+// convertReaction converts a reaction to a message.
+func (r *receiver) convertReaction(ctx context.Context, in *reaction) *chats.Message {
+	user := r.self.userID(in.User, r.lookUpTeam(ctx, in.User, in.Shared), in.Shared)
+	m := chats.NewFeedback(chats.Chat{Platform: platformName, ID: in.Channel}, in.TS, user, in.Feedback, parseTS(in.EventTS))
+	m.Emoji, m.UserName, m.Direct = in.Emoji, r.nameLookup(ctx)(in.User), isDirectID(in.Channel)
+	return &m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,6 +90,8 @@ func (p *platform) identify(ctx context.Context) (identity, error) {
 		if err == nil {
 			lacks, agentView := readScopes(who.header)
 			me := identity{user: who.UserID, bot: who.BotID, name: who.User, team: who.TeamID, enterprise: who.EnterpriseID, agentView: agentView}
+			// Without the header nobody knows the scopes.
+			me.seesReactions = who.header.Get(scopesHeader) != "" && !slices.ContainsFunc(lacks, func(l missingScope) bool { return l.scope == "reactions:read" })
 			return me, checkScopes(lacks, p.log)
 		}
 		if ctx.Err() != nil {
@@ -180,9 +183,7 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 	case in.view != nil:
 		r.views.Put(in.view.User, in.view.Context, viewAge)
 	case in.reaction != nil && r.serves(in.reaction.Channel, isDirectID(in.reaction.Channel)):
-		user := r.self.userID(in.reaction.User, r.lookUpTeam(ctx, in.reaction.User, in.reaction.Shared), in.reaction.Shared)
-		said := chats.NewFeedback(chats.Chat{Platform: platformName, ID: in.reaction.Channel}, in.reaction.TS, user, in.reaction.Feedback, parseTS(in.reaction.EventTS))
-		msg = &said
+		msg = r.convertReaction(ctx, in.reaction)
 	}
 	if err != nil || msg == nil {
 		return reply, err

@@ -13,6 +13,7 @@ type identity struct {
 	user, bot, name  string
 	team, enterprise string
 	agentView        bool // direct messages are threads
+	seesReactions    bool // Slack reports what people react
 }
 
 // bracketPattern matches text in angle brackets. Brackets that users typed are escaped.

@@ -149,6 +149,12 @@ func (c *client) fillError(fault *callError, err error, header http.Header) {
 	}
 }
 
+// botID returns the bot's user id, with which its token begins.
+func (c *client) botID() string {
+	id, _, _ := strings.Cut(c.token, ":")
+	return id
+}
+
 // redact removes the token from a text, even if it was URL-escaped.
 func (c *client) redact(text string) string {
 	text = strings.ReplaceAll(text, c.token, "<token>")

@@ -1,8 +1,10 @@
 package telegram
 
 import (
+	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"oneclaw/bridge/chats"
@@ -23,13 +25,12 @@ type reaction struct {
 	Emoji string `json:"emoji"`
 }
 
-// ratings maps the reactions that are ratings to the feedback of adding and of removing them.
-var ratings = map[reaction][2]chats.Feedback{
-	{"👍"}: {chats.FeedbackGood, chats.FeedbackNotGood},
-	{"👎"}: {chats.FeedbackBad, chats.FeedbackNotBad},
+// means returns what a reaction means; empty if it is no feedback.
+func (r reaction) means() chats.Feedback {
+	return chats.FeedbackOf(r.Emoji)
 }
 
-// feedback returns the ratings in a change, withdrawals first.
+// feedback returns the feedback in a change, withdrawals first.
 func (r *reactionUpdate) feedback() (said []chats.Message) {
 	if r.Chat.ID == 0 || r.User == nil || r.User.IsBot || r.User.ID == 0 {
 		return nil
@@ -38,14 +39,35 @@ func (r *reactionUpdate) feedback() (said []chats.Message) {
 	if r.Chat.IsDirectMessages {
 		place = directChat(r.Chat.ID, r.User.ID) // that of an administrator of the channel does not exist
 	}
-	say := func(these, others []reaction, which int) {
-		for _, one := range these {
-			if what, is := ratings[one]; is && !slices.Contains(others, one) {
-				said = append(said, chats.NewFeedback(place, strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what[which], time.Unix(r.Date, 0).UTC()))
+	say := func(these, others []reaction, withdrawn bool) {
+		for i, one := range these {
+			what := one.means()
+			same := func(other reaction) bool { return other.means() == what }
+			if what == "" || slices.ContainsFunc(others, same) || slices.ContainsFunc(these[:i], same) {
+				continue // it was said before, or is still
 			}
+			if withdrawn {
+				what = what.Withdrawn()
+			}
+			m := chats.NewFeedback(place, strconv.FormatInt(r.Message, 10), strconv.FormatInt(r.User.ID, 10), what, time.Unix(r.Date, 0).UTC())
+			m.Emoji, m.UserName, m.Direct = one.Emoji, r.User.name(), r.Chat.Type == "private"
+			said = append(said, m)
 		}
 	}
-	say(r.Old, r.New, 1)
-	say(r.New, r.Old, 0)
+	say(r.Old, r.New, true)
+	say(r.New, r.Old, false)
 	return said
+}
+
+// ReportsReactions implements [chats.ReactionReporter]: in groups only administrators get reactions.
+func (p *platform) ReportsReactions(ctx context.Context, chat chats.Chat) bool {
+	in, topic := splitID(chat)
+	if !strings.HasPrefix(in, "-") {
+		return true
+	}
+	if topic != "" { // the messages to a channel are no group
+		return false
+	}
+	admin, err := p.IsAdmin(ctx, chat, p.api.botID())
+	return err == nil && admin
 }

@@ -103,6 +103,7 @@ var (
 	_ chats.FileEditor        = (*platform)(nil)
 	_ chats.VoiceSender       = (*platform)(nil)
 	_ chats.AdminChecker      = (*platform)(nil)
+	_ chats.ReactionReporter  = (*platform)(nil)
 	_ chats.ChatSender        = (*platform)(nil)
 	_ chats.ChatNamer         = (*platform)(nil)
 	_ chats.CommandLister     = (*platform)(nil)

@@ -122,6 +122,14 @@ type ThreadReader interface {
 	ReadThread(ctx context.Context, m Message, after string, limit int) ([]Quoted, error)
 }
 
+// ReactionReporter is a platform on which users may react to the bot's messages. On other platforms, and where
+// it reports none, no text promises that a reaction does anything.
+type ReactionReporter interface {
+	// ReportsReactions reports whether the platform delivers the reactions in a chat, as [NewFeedback]. It
+	// returns false if that is not known soon.
+	ReportsReactions(ctx context.Context, chat Chat) bool
+}
+
 // UserNamer is a platform that can look up the names of users.
 type UserNamer interface {
 	// UserName returns the name of a user, or the id if the name is not available soon.

@@ -65,8 +65,8 @@ const (
 	// KindAmbient is a message, or an edit of one, that is not addressed to the bot, in a chat where an
 	// [AmbientInbox] wants it. It gets no answer.
 	KindAmbient Kind = "heard"
-	// KindFeedback is a user's rating of one of the bot's messages; see [NewFeedback]. It gets no
-	// answer.
+	// KindFeedback is a user's reaction to one of the bot's messages, or a rating given in another way; see
+	// [NewFeedback].
 	KindFeedback Kind = "feedback"
 )
 
@@ -93,6 +93,8 @@ type Message struct {
 	// Text is the text of the message. For a press it is the [Button.Data] that the platform sent back,
 	// which any user can forge.
 	Text string `json:"text,omitempty"`
+	// Emoji is the reaction of a user; empty for feedback that was given in another way.
+	Emoji string `json:"emoji,omitempty"`
 	// TargetID is the platform's id of the message whose button was pressed. For a text that a button
 	// sends, it is the message that the text is about; for feedback, the rated message.
 	TargetID string `json:"on,omitempty"`

@@ -71,6 +71,10 @@ type Choice struct {
 	Style chats.ButtonStyle `json:"style,omitempty"`
 	// URL is the URL of the [chats.Button].
 	URL string `json:"url,omitempty"`
+	// Reaction is the feedback that a reaction to the card has to be to count as a press of this button;
+	// empty for a button that has to be pressed. Leave it empty for everything that holds for longer, or
+	// that needs an administrator.
+	Reaction chats.Feedback `json:"reaction,omitempty"`
 }
 
 // Press is the press of a button, a message that answers a card, or the end of a card without a

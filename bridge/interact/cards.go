@@ -118,7 +118,7 @@ func (d *Cards) Post(ctx context.Context, key string, to chats.Chat, card Card) 
 		if known != nil {
 			return known.Answer.CardToken, d.cfg.Jobs.Adopt(ctx, known.Key())
 		}
-		kept, err := d.newStoredCard(to, card)
+		kept, err := d.newStoredCard(ctx, to, card)
 		if err != nil {
 			return "", err
 		}
@@ -147,7 +147,7 @@ func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, er
 	if slices.ContainsFunc(card.AlsoQuoted, func(user string) bool { return user != j.Message.SenderID() }) {
 		outbox.DeliveryOf(j).QuotesOthers = true
 	}
-	kept, err := d.newStoredCard(j.Message.Chat, card)
+	kept, err := d.newStoredCard(ctx, j.Message.Chat, card)
 	if errors.Is(err, ErrNoButtons) {
 		return card.Lead + "\n\n" + card.Text, nil
 	}
@@ -160,7 +160,7 @@ func (d *Cards) Answer(ctx context.Context, j *queue.Run, card Card) (string, er
 	return "", err
 }
 
-func (d *Cards) newStoredCard(chat chats.Chat, card Card) (*StoredCard, error) {
+func (d *Cards) newStoredCard(ctx context.Context, chat chats.Chat, card Card) (*StoredCard, error) {
 	now := d.cfg.Now()
 	if card.Expires.IsZero() {
 		card.Expires = now.Add(DefaultAge)
@@ -176,6 +176,7 @@ func (d *Cards) newStoredCard(chat chats.Chat, card Card) (*StoredCard, error) {
 	if d.cfg.Handlers[card.Kind] == nil {
 		return nil, fmt.Errorf("card for %s: no handler takes cards of the kind %q", chat, card.Kind)
 	}
+	kept.Reactions = d.reportsReactions(ctx, kept)
 	return kept, checkChoices(card.Choices)
 }
 
@@ -231,8 +232,10 @@ func (d *Cards) render(j *queue.Run, kept *StoredCard) (parts []receipts.Part, l
 		lead = len(parts)
 	}
 	text := kept.Text
-	if kept.IsOpen() && kept.Footer != "" {
-		text += "\n\n" + kept.Footer
+	for _, more := range []string{kept.Footer, kept.reactionHint()} {
+		if kept.IsOpen() && more != "" {
+			text += "\n\n" + more
+		}
 	}
 	if !kept.KeepCommands {
 		text = d.cfg.FormatCommands(kept.Chat.Platform, text)

@@ -455,7 +455,8 @@ func (f *form) choices() [][]Choice {
 		}
 		rows = [][]Choice{{{Label: open, Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
 	case len(q.Fields) == 0:
-		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary}}}
+		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary, Reaction: chats.FeedbackGood}}}
+		last[0].Reaction = chats.FeedbackBad
 	case f.FieldIndex >= len(q.Fields):
 		rows = [][]Choice{{{Label: "Send", Value: pressSend, Style: chats.StylePrimary}, {Label: "Start over", Value: pressAgain}}}
 	default:
@@ -476,7 +477,7 @@ func hostOf(address string) string {
 func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 	switch field.Type {
 	case toolgroups.FieldBoolean:
-		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes}, {Label: "No", Value: pressNo}})
+		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes, Reaction: chats.FeedbackGood}, {Label: "No", Value: pressNo, Reaction: chats.FeedbackBad}})
 	case toolgroups.FieldChooseOne, toolgroups.FieldChooseMany:
 		for i, c := range field.Choices {
 			// In quotation marks, so that no choice of a server looks like a button of the bot.

@@ -96,7 +96,7 @@ const PagePressPrefix = "elsewhere-"
 // out by itself.
 func (d *Cards) answerPress(ctx context.Context, m chats.Message, toast string) {
 	editor, ok := d.cfg.Platforms[m.Chat.Platform].(chats.Editor)
-	if !ok || strings.HasPrefix(m.ID, PagePressPrefix) {
+	if !ok || strings.HasPrefix(m.ID, PagePressPrefix) || isReactionPress(m) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, pressTimeout)
@@ -163,10 +163,13 @@ func (d *Cards) resolvePress(ctx context.Context, j *queue.Run) (string, error) 
 		return toastExpired, d.closeUndecided(ctx, kept, expired)
 	case len(kept.IDs) == 0:
 		return "", errStillSending
-	case m.TargetID != kept.IDs[len(kept.IDs)-1] && !kept.PossiblyDuplicated:
+	case m.TargetID != kept.IDs[len(kept.IDs)-1] && (!kept.PossiblyDuplicated || isReactionPress(m)):
 		return toastUnknown, nil
 	}
 	for n, choice := range slices.Concat(kept.Choices...) {
+		if isReactionPress(m) && (choice.Reaction == "" || !kept.takesReactions()) {
+			continue
+		}
 		if kept.buttonDataAt(n) == m.Text {
 			return d.handleChoice(ctx, j, kept, Press{Choice: choice.Value})
 		}

@@ -32,6 +32,9 @@ type StoredCard struct {
 	IDs []string `json:"ids,omitempty"`
 	// Ephemeral is set if the card answers one person, whom alone it is shown to.
 	Ephemeral bool `json:"ephemeral,omitempty"`
+	// Reactions is set if reactions were reported in the chat when the card was made, so that its text says
+	// what they do.
+	Reactions bool `json:"reactions,omitempty"`
 	// PossiblyDuplicated is set if there may be a copy of the card whose id is unknown.
 	PossiblyDuplicated bool `json:"twice,omitempty"`
 	// ClosedAt is when the card was closed, Reason why.

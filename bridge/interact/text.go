@@ -109,6 +109,9 @@ func approvalCard(j *queue.Run, r *request, tool toolgroups.Tool, changed int, a
 		{Label: "Allow once", Value: receipts.ChoiceAllow, Style: chats.StylePrimary},
 		{Label: "Deny", Value: receipts.ChoiceDeny, Style: chats.StyleDanger},
 	}}}
+	if r.Approvers != ApproversAdmins && !r.ByChat && tool.Role < toolgroups.RoleAdmin {
+		card.Choices[0][0].Reaction, card.Choices[0][1].Reaction = chats.FeedbackGood, chats.FeedbackBad
+	}
 	if turn.TaskOf(j) != nil || r.Direct {
 		card.ReplyTo = ""
 	}

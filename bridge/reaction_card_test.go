@@ -1,0 +1,312 @@
+package bridge_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneclaw/bridge"
+	"oneclaw/bridge/access"
+	"oneclaw/bridge/chats"
+	"oneclaw/bridge/interact"
+	"oneclaw/toolgroups"
+)
+
+// reacting is a platform that reports reactions, except in the chats of deaf.
+type reacting struct {
+	*platform
+	deaf []string
+}
+
+func (p reacting) ReportsReactions(_ context.Context, chat chats.Chat) bool {
+	return !slices.Contains(p.deaf, chat.ID)
+}
+
+// IsChat implements [chats.ChatSender].
+func (reacting) IsChat(user string) bool { return strings.HasPrefix(user, "-") }
+
+// reactions has the platform report them to a bot that Ann (1), Bob (2) and the administrator (9) may talk to.
+func reactions(deaf ...string) func(*bridge.Config) {
+	return func(c *bridge.Config) {
+		if fake, is := c.Platforms[0].(*platform); is { // otherwise another replica runs with it
+			c.Platforms = []chats.Platform{reacting{fake, deaf}}
+		}
+		c.Access = access.Access{Allow: []string{"fake:1", "fake:2"}, Admins: []string{"fake:9"}}
+	}
+}
+
+// reactTo is a reaction as a platform delivers it.
+func reactTo(s sent, user, emoji string, second int64) chats.Message {
+	m := chats.NewFeedback(s.to.Chat.WithoutThread(), s.id, user, chats.FeedbackOf(emoji), time.Unix(second, 0))
+	m.Emoji, m.UserName, m.Direct = emoji, "Ann", s.to.Chat.ID == "1"
+	return m
+}
+
+const hint = "Or react: 👍 is **Allow once**, 👎 is **Deny**."
+
+func TestAReactionDecidesACard(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		emoji, by, outcome, answer string
+		ran                        int
+	}{
+		{"👍", "1", "✅ **Allowed once**", "ran a", 1},
+		{"✅", "1", "✅ **Allowed once**", "ran a", 1},
+		{"❤", "9", "✅ **Allowed once**", "ran a", 1},
+		{"👎", "1", "❌ **Denied**", notAllowed + "the person who asked said no", 0},
+		{"❌", "9", "❌ **Denied**", notAllowed + "an administrator said no", 0},
+	} {
+		t.Run(tt.emoji+" by "+tt.by, func(t *testing.T) {
+			t.Parallel()
+			w := &execTools{lasts: true}
+			r := w.guarded(t, reactions())
+			asked := group("1", "1", "run a")
+			asked.Chat.Thread = "t"
+			r.accept(asked)
+			card := r.platform.wait(t, 1)[0]
+			if !strings.HasSuffix(card.text, "\n\n"+hint) {
+				t.Errorf("the card says %q", card.text)
+			}
+			// It is delivered twice, and then the person thinks otherwise: the first decision stands.
+			once := reactTo(card, tt.by, tt.emoji, 1)
+			r.accept(once)
+			r.accept(once, reactTo(card, tt.by, "👎", 2), reactTo(card, tt.by, "👍", 3))
+			all := r.platform.until(t, "the decision", func(all []sent) bool {
+				return len(all) == 2 && all[0].buttons == nil && strings.Contains(all[0].text, tt.outcome)
+			})
+			if !strings.HasPrefix(all[1].text, tt.answer) || strings.Contains(all[0].text, hint) || all[1].to.Chat != asked.Chat {
+				t.Errorf("shown %+v", all)
+			}
+			taken := chats.NewFeedback(asked.Chat.WithoutThread(), card.id, tt.by, chats.FeedbackNotGood, time.Unix(4, 0))
+			taken.Emoji = tt.emoji
+			r.accept(taken, group("2", "1", "hello"))
+			if all = r.platform.wait(t, 3); len(w.commands()) != tt.ran || all[2].text != "re: hello" {
+				t.Errorf("ran %q, then %+v", w.commands(), all)
+			}
+			r.platform.mu.Lock()
+			defer r.platform.mu.Unlock()
+			if len(r.platform.toasts) > 0 {
+				t.Errorf("toasts %q", r.platform.toasts)
+			}
+		})
+	}
+}
+
+// Each does what it says and nothing else: a press of the button decides afterwards.
+func TestAReactionDecidesNothing(t *testing.T) {
+	t.Parallel()
+	on := func(user, emoji string) func(sent) chats.Message {
+		return func(s sent) chats.Message { return reactTo(s, user, emoji, 1) }
+	}
+	admins := func(c *bridge.Config) {
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+			return interact.Policy{Approvers: interact.ApproversAdmins}
+		}
+	}
+	requester := func(c *bridge.Config) {
+		c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+			return interact.Policy{Approvers: interact.ApproversRequester}
+		}
+	}
+	for name, tt := range map[string]struct {
+		role   toolgroups.Role
+		config func(*bridge.Config)
+		deaf   bool
+		says   bool // the card says what a reaction does
+		asks   string
+		by     string // presses Deny, or Allow once if empty
+		react  func(sent) chats.Message
+	}{
+		"of another member":                         {says: true, react: on("2", "👍")},
+		"of another member who refuses":             {says: true, react: on("2", "👎")},
+		"of an administrator who may not decide":    {says: true, config: requester, react: on("9", "👍")},
+		"of a stranger":                             {says: true, react: on("3", "👍")},
+		"in the name of a chat":                     {says: true, react: on("-5", "👍")},
+		"on what an administrator has to decide":    {config: admins, by: "9", react: on("9", "👍")},
+		"on what the requester may only refuse":     {config: admins, by: "9", react: on("1", "👎")},
+		"on a tool for administrators":              {role: toolgroups.RoleAdmin, asks: "9", by: "9", react: on("9", "👍")},
+		"on a tool for administrators, refusing it": {role: toolgroups.RoleAdmin, asks: "9", by: "9", react: on("9", "❌")},
+		"where the card does not say so":            {deaf: true, react: on("1", "👍")},
+		"with another emoji":                        {says: true, react: func(s sent) chats.Message { m := reactTo(s, "1", "🎉", 1); return m }},
+		"that is taken back": {says: true, react: func(s sent) chats.Message {
+			m := reactTo(s, "1", "👎", 1)
+			m.Text = string(chats.FeedbackNotBad)
+			return m
+		}},
+		"that is a rating with a button": {says: true, react: func(s sent) chats.Message {
+			m := reactTo(s, "1", "👎", 1)
+			m.Emoji = ""
+			return m
+		}},
+		"on another message": {says: true, react: func(s sent) chats.Message {
+			s.id = "99"
+			return reactTo(s, "1", "👎", 1)
+		}},
+		"in another chat": {says: true, react: func(s sent) chats.Message {
+			s.to.Chat.ID = "1"
+			return reactTo(s, "1", "👎", 1)
+		}},
+		"that pretends to be a press": {says: true, react: func(s sent) chats.Message {
+			return chats.Message{Chat: s.to.Chat, ID: "reaction-1", Kind: chats.KindPress, User: "1", Text: s.buttons[1][0].Data, TargetID: s.id}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &execTools{role: tt.role, lasts: true}
+			change := []func(*bridge.Config){reactions()}
+			if tt.deaf {
+				change[0] = reactions("g")
+			}
+			if tt.config != nil {
+				change = append(change, tt.config)
+			}
+			r := w.guarded(t, change...)
+			asks, by := "1", "1"
+			if tt.asks != "" {
+				asks = tt.asks
+			}
+			if tt.by != "" {
+				by = tt.by
+			}
+			r.accept(group("1", asks, "run a"))
+			card := r.platform.wait(t, 1)[0]
+			if says := strings.Contains(card.text, "react"); says != tt.says {
+				t.Errorf("the card says %q", card.text)
+			}
+			if name == "that pretends to be a press" && (len(card.buttons) != 2 || card.buttons[1][0].Label != "Allow here until /clear") {
+				t.Fatalf("buttons %+v", card.buttons)
+			}
+			for i := range 2 { // perhaps before the card is recorded as shown, and after that
+				r.accept(tt.react(card))
+				press := pressOn(card, fmt.Sprint("p", i), "2", card.button(t, "Allow once"))
+				r.accept(press)
+				if got := r.platform.toast(t, press.ID); !strings.HasPrefix(got, "Only ") {
+					t.Errorf("toast of somebody who may not decide: %q", got)
+				}
+			}
+			r.accept(pressOn(card, "last", by, card.button(t, "Allow once")))
+			if got := r.platform.toast(t, "last"); got != "Allowed once." {
+				t.Errorf("toast %q", got)
+			}
+			if answer := r.platform.until(t, "the answer", func(all []sent) bool { return len(all) > 1 })[1].text; answer != "ran a" {
+				t.Errorf("answer %q", answer)
+			}
+			r.stop()
+			if n := len(w.commands()); n != 1 {
+				t.Errorf("ran %d times", n)
+			}
+		})
+	}
+}
+
+// A reaction stays below a card that changes, so that it answers the question that it was first shown with alone.
+func TestAReactionAnswersTheFirstQuestionOfAForm(t *testing.T) {
+	t.Parallel()
+	surely := yesOrNo
+	surely.Name, surely.Title = "surely", "Really?"
+	for _, tt := range []struct {
+		name          string
+		fields        []toolgroups.Field
+		emoji, answer string
+	}{
+		{"yes", []toolgroups.Field{yesOrNo}, "👍", `accept {"sure":true}`},
+		{"no", []toolgroups.Field{yesOrNo}, "👎", `accept {"sure":false}`},
+		{"agreed", nil, "👍", "accept null"},
+		{"declined", nil, "❌", "decline null"},
+		{"yes, then no with a button", []toolgroups.Field{yesOrNo, surely}, "👍", `accept {"sure":true,"surely":false}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := &curious{asks: form(tt.fields...), effect: toolgroups.Consequential}
+			r := c.rig(t, reactions())
+			r.accept(group("1", "1", "run x"))
+			card := r.platform.wait(t, 1)[0]
+			if !strings.Contains(card.text, "\n\nOr react: 👍 is **") {
+				t.Errorf("the card says %q", card.text)
+			}
+			r.accept(reactTo(card, "2", tt.emoji, 1), reactTo(card, "9", tt.emoji, 2)) // only the requester answers
+			r.accept(reactTo(card, "1", tt.emoji, 3))
+			if len(tt.fields) > 1 {
+				card = r.platform.until(t, "the next field", func(all []sent) bool { return strings.Contains(all[0].text, "**Really?** (2 of 2)") })[0]
+				if strings.Contains(card.text, "react") {
+					t.Errorf("the changed card says %q", card.text)
+				}
+				r.accept(reactTo(card, "1", tt.emoji, 3), reactTo(card, "1", tt.emoji, 4), pressOn(card, "p", "1", card.button(t, "No")))
+				r.platform.until(t, "the form to be shown", func(all []sent) bool { return strings.Contains(all[0].text, "Shall I send this") || len(all) > 1 })
+				if card = r.platform.shown()[0]; len(card.buttons) > 0 {
+					r.accept(reactTo(card, "1", "👍", 5), pressOn(card, "q", "1", card.button(t, "Send")))
+				}
+			}
+			if answer := r.platform.wait(t, 2)[1].text; answer != tt.answer {
+				t.Errorf("answer %q", answer)
+			}
+		})
+	}
+}
+
+func TestAReactionOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	w := &execTools{}
+	r := w.guarded(t, reactions())
+	r.accept(group("1", "1", "run a"))
+	card := r.platform.wait(t, 1)[0]
+	r.restart()
+	r.accept(reactTo(card, "1", "👍", 1))
+	if answer := r.platform.wait(t, 2)[1].text; answer != "ran a" {
+		t.Errorf("answer %q", answer)
+	}
+	r.did(t, "allow a call fake:1 Ann fake:g exec")
+}
+
+// A card that is shown again in the chat that its chat has become asks for a press.
+func TestAReactionToACardThatHasMovedDecidesNothing(t *testing.T) {
+	t.Parallel()
+	w := &execTools{}
+	r := w.guarded(t, reactions())
+	asked := moved("1", "1", "run a")
+	asked.Chat = oldChat
+	r.accept(asked)
+	old := r.platform.wait(t, 1)[0]
+	r.move()
+	again := r.platform.wait(t, 2)[1]
+	if again.to.Chat != newChat || strings.Contains(again.text, "react") {
+		t.Errorf("to %v: %q", again.to.Chat, again.text)
+	}
+	r.accept(reactTo(old, "1", "👎", 1))
+	r.accept(reactTo(again, "1", "👎", 2), pressOn(again, "p", "1", again.button(t, "Allow once")))
+	if got := r.platform.toast(t, "p"); got != "Allowed once." {
+		t.Errorf("toast %q", got)
+	}
+}
+
+// Any replica hears of a reaction; who owns the chat handles it, also after a takeover.
+func TestAReactionIsHandledByWhoOwnsTheChat(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			v := &voter{}
+			s := newSeveral(t, 2, echo, voting(v, reactions()))
+			owner, other := s.sides(t, "1")
+			owner.post("q", chatOne, vote())
+			pass(t, 5)
+			all := owner.platform.in("1")
+			card := all[len(all)-1]
+			if !strings.HasSuffix(card.text, "Or react: 👍 is **Yes**.") {
+				t.Errorf("the card says %q", card.text)
+			}
+			other.accept(reactTo(card, "1", "👍", 1))
+			if taken {
+				owner.stop()
+			}
+			pass(t, 60)
+			if got := v.seen(); len(got) != 1 || got[0].Choice != "yes" || got[0].User != "fake:1" || !got[0].Direct {
+				t.Errorf("presses %+v", got)
+			}
+			s.stop(t)
+		})
+	}
+}
