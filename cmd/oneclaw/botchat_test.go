@@ -39,6 +39,10 @@ func telegramChatIn(t *testing.T, w *harness, shared bool) *botChat {
 	if shared {
 		kind = inTeam
 	}
+	return telegramChatOf(t, w, kind)
+}
+
+func telegramChatOf(t *testing.T, w *harness, kind int) *botChat {
 	where := w.onTelegram(kind, "Ann", "Bob", "Zoe")
 	s := &botChat{place: where, t: t, w: w, sign: "/", start: w.run}
 	for _, id := range where.people {
