@@ -82,7 +82,7 @@ func serverState(s mcp.Status) (state cell, why string) {
 	switch n := len(s.LeftOut); {
 	case s.Problem != "":
 		return cell{Text: "does not work", Mood: bad}, s.Problem
-	case len(s.PendingChanges) > 0:
+	case s.HasNews():
 		return cell{Text: "changed", Mood: bad}, "says what no administrator has allowed yet: /mcp " + s.Name + " shows how"
 	case n > 0:
 		why = wording.Plural(n, "further tool is left out", "further tools are left out") + ": /mcp " + s.Name + " says why"

@@ -243,7 +243,7 @@ func (d *Handler) list(ctx context.Context) (string, error) {
 	}
 	for _, st := range all {
 		health := d.healthText(st)
-		if len(st.PendingChanges) > 0 {
+		if st.HasNews() {
 			health += fmt.Sprintf("; **says what no administrator has allowed yet**, `/mcp %s` shows how", st.Name)
 		}
 		fmt.Fprintf(&out, "- **%s** (%s): %s\n", wording.EscapeMarkdown(st.Name), strings.Join(serverDetails(st), ", "), health)

@@ -151,7 +151,7 @@ func (d *Handler) refreshRecords(ctx context.Context) error {
 		return err
 	}
 	for _, st := range d.cfg.Servers.Status() {
-		if len(st.PendingChanges) == 0 || d.cfg.NotifyAdmins == nil {
+		if !st.HasNews() || d.cfg.NotifyAdmins == nil {
 			continue
 		}
 		sum := sha256.New()

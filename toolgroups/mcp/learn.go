@@ -52,9 +52,12 @@ func (s *server) updateTools(l toolList) {
 	}
 	differs := s.use(r)
 	s.listDigest, s.useOldProtocol = sum, l.OldProtocol
-	changes := s.pending(r).Changes
+	waiting := s.pending(r)
 	s.mu.Unlock()
-	for _, change := range changes {
+	for _, change := range waiting.Changes {
+		if waiting.first {
+			break
+		}
 		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redactor.line(change.Tool), "change", change.Description)
 	}
 	if differs && s.clientCfg.OnChange != nil {

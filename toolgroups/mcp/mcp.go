@@ -196,7 +196,12 @@ type Status struct {
 	PendingChanges []Change
 	ChangesLeft    int
 	ChangesCode    string
+	firstWords     bool
 }
+
+// HasNews reports whether pending changes are worth a notice: those are not that only say, of a server with accounts, what
+// nobody was shown yet.
+func (st Status) HasNews() bool { return len(st.PendingChanges) > 0 && !st.firstWords }
 
 // CountTools returns how many tools a server has, as in "184 of 188 tools".
 func (st Status) CountTools() string {

@@ -110,7 +110,7 @@ func (s *server) acquirePersonal(user string, connectedAt time.Time) (*personalS
 	return v, nil
 }
 
-// newPersonal makes the server of one user. All users share the list of tools that it learns.
+// newPersonal makes the server of one user. All users share the list of tools that it learns, see [personalServers.withinAll].
 func (s *server) newPersonal(user string) (*server, error) {
 	family := s.clientCfg
 	family.Accounts.KV = nil

@@ -61,6 +61,9 @@ type pending struct {
 	Tools                     []entry
 	// left is the number of changes that are shown when these have been allowed.
 	left int
+	// first is set if these are only what the server says of itself to whoever signs in, and nobody was ever shown: that is
+	// worth no notice.
+	first bool
 }
 
 // code returns the code that allows what is pending; "" if nothing is. It has so many bits that a server cannot
@@ -187,6 +190,7 @@ func (s *server) pending(r record) pending {
 		}
 	})
 	addTools(false)
+	p.first = s.isPersonal() && r.Line+r.Allowed.Title+r.Allowed.Instructions == "" && len(p.Tools) == 0
 	return p
 }
 
@@ -209,10 +213,7 @@ func (s *server) ownChanges(r record) (all []Change) {
 	if r.Listed.Instructions != r.Allowed.Instructions {
 		all = append(all, Change{Description: "has instructions", NewText: r.Listed.Instructions})
 	}
-	// A line of tools' names that no administrator has seen, of a server that anybody may have signed in to first, is not worth
-	// a notice of its own.
-	unseen := r.Line == "" && s.isPersonal() && len(all) == 0
-	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" && !unseen {
+	if line := s.ownLine(r.Listed); line != r.Line && s.cfg.Description == "" {
 		all = append(all, Change{Description: "has another line in the prompt of every conversation", NewText: line})
 	}
 	return all

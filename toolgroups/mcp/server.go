@@ -151,7 +151,7 @@ func (s *server) status() Status {
 		st.Tools, st.LeftOut = len(s.group.Tools), s.group.LeftOut
 	}
 	p := s.pending(s.record)
-	st.PendingChanges, st.ChangesLeft, st.ChangesCode = p.Changes, p.left, p.code()
+	st.PendingChanges, st.ChangesLeft, st.ChangesCode, st.firstWords = p.Changes, p.left, p.code(), p.first
 	if s.conn == nil && s.failures > 0 {
 		st.Problem, st.NextRetry = s.lastFailure, s.nextAttempt
 		if s.lastOutput != "" {
