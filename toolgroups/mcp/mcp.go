@@ -15,7 +15,8 @@
 //
 // A server uses one configured identity for all users whose role permits loading its group. With
 // auth: oauth it acts for each user with a personal account instead, over a personal connection
-// (package oauth); its tools are those shown to the user who connected last.
+// (package oauth); its tools are those shown to the user who connected last,
+// with the permissions that they have for all who are connected.
 package mcp
 
 import (

@@ -34,8 +34,9 @@ const (
 // for an administrator.
 type record struct {
 	// Allowed has the tools as an administrator allowed them by adding the server or allowing its changes.
-	// For a server in the settings the first list counts as allowed; for one that was added in a chat before its
-	// tools were known it counts without permissions: it may be that of anybody's account.
+	// For a server in the settings the first list counts as allowed, but for what one with accounts says of
+	// itself; for one that was added in a chat before its tools were known it counts without permissions. It
+	// may be that of anybody's account.
 	Allowed toolList `json:"allowed"`
 	// Listed is what the server listed last, so that its tools are known while it is not connected.
 	Listed toolList `json:"listed,omitzero"`
