@@ -274,7 +274,7 @@ func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provena
 func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval, addresses []*addressCall, describe func() (string, error)) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
-		ByChat: g.cfg.Cards.isChat(call.User), Personal: tool.Personal || slices.ContainsFunc(addresses, func(one *addressCall) bool { return one.tool.Personal }),
+		ByChat: g.cfg.Cards.IsChat(call.User), Personal: tool.Personal || slices.ContainsFunc(addresses, func(one *addressCall) bool { return one.tool.Personal }),
 	}
 	if r.Direct && !r.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return deny("only an administrator could approve it, and there is none in this chat")
