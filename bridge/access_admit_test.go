@@ -145,8 +145,9 @@ func TestPeopleAreLetInAndRemovedElsewhere(t *testing.T) {
 	do("fake:4", give("fake:5", false), "for my administrators")
 	do("fake:3", give("fake:5", true), "Only my owner")
 	do("fake:3", take("fake:1"), "cannot be removed")
-	do("fake:3", take("fake:4"), "may no longer talk to me")
-	u.did(t,
+	do("fake:3", take("fake:4"), "may no longer talk to me. Their running work is stopped. Their schedules, webhooks and accounts rest")
+	do("fake:3", give("fake:4", false), "may talk to me now. If they could before, their schedules, webhooks and accounts go on.")
+	u.did(t, "let in as user fake:3 Somebody page fake:4",
 		"remove fake:3 Somebody page fake:4", "let in as user fake:3 Somebody page fake:4", "let in as admin fake:1 Somebody page fake:3",
 		"claim fake:1 user 1 fake:1 fake:1",
 	)
@@ -254,7 +255,7 @@ func TestPeopleAreRemovedByAButton(t *testing.T) {
 	if n := len(slices.Concat(list.buttons...)); n != 3 {
 		t.Errorf("%d buttons: %v", n, list.buttons)
 	}
-	if toast := u.press(list, "p2", "1", "Remove user 2"); toast != "Removed." {
+	if toast := u.press(list, "p2", "1", "Remove user 2"); toast != "Removed. Their schedules, webhooks and accounts rest, and go on if they are let in again." {
 		t.Errorf("toast %q", toast)
 	}
 	u.platform.until(t, "a shorter list", func(all []sent) bool {

@@ -117,7 +117,7 @@ func (a *announcer) tellUnknown(ctx context.Context, j *queue.Run, one turn.Anno
 const silentDayBegins = 8 * time.Hour
 
 // countSilent counts a silent run on the card that its chat gets of the day's silent runs, with a button that
-// stops what starts them. If that card is full, or all of it was stopped, there is another one. It may be called
+// stops what starts them. Senders that are chats have cards of their own. If a card is full, or all of it was stopped, there is another one. It may be called
 // again for the newest run of a line.
 func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 	task := turn.TaskOf(j)
@@ -138,7 +138,11 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 		return fmt.Errorf("encode silent runs: %w", err)
 	}
 	card.Text, card.Choices = announcedText(lines), announcedButtons(lines)
-	key := "silent/" + to.String() + "/" + day
+	of := to.String()
+	if user := j.Message.SenderID(); a.cards.IsChat(user) {
+		of += "/" + user // apart from those of people: on its card the administrators of the chat press for it
+	}
+	key := "silent/" + of + "/" + day
 	for n := 2; n < maxSilentCards; n++ {
 		token, err := a.cards.PostAnywhere(ctx, key, to, card)
 		if err != nil {
@@ -148,7 +152,7 @@ func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 		if err != nil {
 			return err
 		}
-		key = fmt.Sprintf("silent/%s/%s/%d", to, day, n)
+		key = fmt.Sprintf("silent/%s/%s/%d", of, day, n)
 		if kept == nil {
 			continue // it was deleted, with a person whom it quoted
 		}

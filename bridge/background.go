@@ -493,7 +493,7 @@ func (b *background) handlePress(ctx context.Context, press interact.Press) (int
 	switch {
 	case j == nil:
 		return interact.Result{Toast: ended}, nil
-	case !mayCancel(press.Scope, j):
+	case !mayCancel(press.Scope, j) && !(press.ForChat && press.Card.QuotedUser == j.Message.SenderID()):
 		return interact.Result{Toast: "Only the person who asked for this task, or an administrator, can cancel it."}, nil
 	}
 	by := press.UserName

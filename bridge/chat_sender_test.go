@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/receipts"
 	"oneclaw/toolgroups"
 )
 
@@ -149,6 +151,63 @@ func TestAnAdministratorOfTheChatLetsRunsGoOnForWhoWritesInTheNameOfAChat(t *tes
 		r.accept(pressOn(card, "p"+user, user, card.button(t, "Go on")))
 		if got := r.platform.toast(t, "p"+user); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is told %q", user, got)
+		}
+	}
+}
+
+// Silent runs of such a sender stand on a card of its own, for which administrators of the chat press; on the one of people
+// each stops what is theirs.
+func TestSilentRunsOfAChatAndOfPeopleAreStoppedByWhoMay(t *testing.T) {
+	t.Parallel()
+	told := newResults()
+	r, n := noteHarness(t, onAnonymous("7"), func(cfg *bridge.Config) {
+		cfg.Access.Allow, cfg.Hooks.OnTaskDone = []string{"*"}, told.done
+	})
+	for i, user := range []string{"-g", "7", "-h", "8"} {
+		title := "Of " + user
+		n.mu.Lock()
+		n.notes = append(n.notes, title)
+		n.mu.Unlock()
+		s := task(fmt.Sprintf("s%d.1", i), title, "say NO_REPLY")
+		s.Chat.ID, s.User, s.Direct = "g", user, false
+		s.Trigger = receipts.Trigger{Quiet: true, StopTool: "note", StopData: toolgroups.UndoData([]string{"fake:" + user, title})}
+		r.submit(s)
+		if !told.next(t).Silent {
+			t.Fatal("the run is not silent")
+		}
+		r.platform.one(t, "“"+title+"” has had nothing")
+	}
+	for i, c := range []struct{ presses, of, button, want string }{
+		{"8", "-g", "Stop", "Only the author may."},
+		{"7", "-g", "Stop", "Stopped."},
+		{"7", "-h", "Stop", "Stopped."},
+		{"7", "8", "Stop 2", "Only the author may."},
+		{"7", "7", "Stop 1", "Stopped."},
+	} {
+		card := r.platform.one(t, "“Of "+c.of+"” has had nothing")
+		id := fmt.Sprint("p", i)
+		r.accept(pressOn(card, id, c.presses, card.button(t, c.button)))
+		if got := r.platform.toast(t, id); got != c.want {
+			t.Errorf("%s presses %q of %s and is told %q", c.presses, c.button, c.of, got)
+		}
+	}
+	if got := n.list(); !slices.Equal(got, []string{"Of 8"}) {
+		t.Errorf("left are %q", got)
+	}
+}
+
+// A background task that was asked for in the name of a chat is cancelled by its administrators, too.
+func TestAnAdministratorOfTheChatCancelsATaskForWhoWritesInTheNameOfAChat(t *testing.T) {
+	t.Parallel()
+	f := newTaskModel()
+	r, _ := backgroundHarness(t, f, onAnonymous("7"), func(cfg *bridge.Config) { cfg.Access.Allow = []string{"*"} })
+	r.accept(group("1", "-g", "start hold one"))
+	card := r.platform.one(t, "⏳ **“About hold one”**")
+	<-f.held
+	for _, press := range [][2]string{{"8", "Only the person"}, {"7", "Cancelled."}} {
+		r.accept(pressOn(card, "p"+press[0], press[0], card.button(t, "Cancel")))
+		if got := r.platform.toast(t, "p"+press[0]); !strings.HasPrefix(got, press[1]) {
+			t.Errorf("%s is told %q", press[0], got)
 		}
 	}
 }

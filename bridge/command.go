@@ -59,6 +59,8 @@ type CommandCall struct {
 	BeginsThread bool
 	// Attach sends a file from the workspace with the answer. It is set for commands with UsesFiles.
 	Attach func(toolgroups.File)
+	// ForgetAccounts is [interact.Gate.ForgetAccounts] for the user.
+	ForgetAccounts func(context.Context) error
 }
 
 // AsCard turns [Command.Run] into [Command.RunCard], for answers in which people judge the words of others: a card hides known
@@ -93,6 +95,7 @@ func (c *commandRegistry) wrap(brought Command) queue.Command {
 			return fmt.Sprintf("Sorry, /%s is for my administrators.", brought.Name), nil
 		}
 		call := CommandCall{Scope: scope, Author: j.Author(c.store), UserName: j.Message.UserName, Args: args, BeginsThread: j.Message.Chat.Thread == j.Message.ID}
+		call.ForgetAccounts = func(ctx context.Context) error { return c.gate.ForgetAccounts(ctx, call.User) }
 		if brought.UsesFiles {
 			return c.runWithFiles(ctx, j, call, brought.Run)
 		}
@@ -289,6 +292,7 @@ type commandRegistry struct {
 	adminChecker  *adminChecker
 	observer      *privacy.Observer
 	cards         *interact.Cards
+	gate          *interact.Gate
 	files         queue.FileStore // nil for none
 
 	list        []queue.Command

@@ -1,9 +1,12 @@
 package bridge_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -691,4 +694,65 @@ func liveLasting(t *testing.T, life *mortal) {
 		t.Errorf("ran %d times", n)
 	}
 	r.stop()
+}
+
+// A card asks about the account that the person had: once another one is connected, nobody can allow it any more, not
+// even once. Other people's cards stay, and those that concern no account.
+func TestANewAccountClosesTheCardsAboutTheOldOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var ran []string
+		tool := func(name string, personal bool) toolgroups.Tool {
+			return toolgroups.Tool{
+				Name: name, Description: "Read.", Effect: toolgroups.ReadOnly, Personal: personal, Parameters: json.RawMessage(`{"type":"object"}`),
+				Run: func(_ context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					ran = append(ran, name+" of "+call.User)
+					return toolgroups.TextResult("ok")
+				},
+			}
+		}
+		reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{tool("mails", true), tool("look", false)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newHarness(t, nil, everyone, func(c *bridge.Config) {
+			c.Turns.Agent, c.Turns.Tools = agent.New(agent.Config{Model: scripted{}}), func() *toolgroups.Registry { return reg }
+			c.ApprovalPolicy = func(toolgroups.Call, toolgroups.Tool) interact.Policy {
+				return interact.Policy{Rule: interact.Ask, Approvers: interact.ApproversRequester, MayLast: true}
+			}
+			c.Commands = []bridge.Command{{CommandInfo: chats.CommandInfo{Name: "connect"}, Run: func(ctx context.Context, call bridge.CommandCall) (string, error) {
+				return "Connected.", call.ForgetAccounts(ctx)
+			}}}
+		})
+		var asked []chats.Message
+		for i, c := range []struct{ user, call string }{{"1", "mails"}, {"1", "look"}, {"2", "mails"}} {
+			m := inThread(group(fmt.Sprint(i+1), c.user, "call "+c.call+" {}\nsay Done."), fmt.Sprint("t", i))
+			asked = append(asked, m)
+			r.accept(m)
+			r.platform.wait(t, i+1)
+		}
+		cards := r.platform.wait(t, len(asked))
+		r.accept(direct("c", "/connect"))
+		pass(t, 1)
+		for i, m := range asked {
+			r.accept(pressAs(m, cards[i], fmt.Sprint("p", i), cards[i].button(t, allowHere)))
+		}
+		pass(t, 1)
+		if slices.Sort(ran); !slices.Equal(ran, []string{"look of fake:1", "mails of fake:2"}) {
+			t.Errorf("ran %q", ran)
+		}
+		if got := r.platform.texts()[0]; !strings.Contains(got, "An account was connected meanwhile, so I did not run it.") {
+			t.Errorf("the card says %q", got)
+		}
+		before := len(r.platform.texts())
+		again := asked[0]
+		again.ID = "9"
+		r.accept(again)
+		if got := r.platform.wait(t, before+1)[before]; !got.offers(allowHere) {
+			t.Errorf("the next call: %q", got.text)
+		}
+	})
 }

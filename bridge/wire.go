@@ -200,7 +200,7 @@ func (b *Bridge) fillRest() {
 		now: cfg.Now, log: b.log,
 	}
 	*b.commands = commandRegistry{
-		platforms: b.platforms, store: b.store, jobs: b.jobs, scopeResolver: b.scopeResolver, adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, files: cfg.Hooks.Files,
+		platforms: b.platforms, store: b.store, jobs: b.jobs, scopeResolver: b.scopeResolver, adminChecker: b.adminChecker, observer: b.observer, cards: b.cards, gate: b.gate, files: cfg.Hooks.Files,
 	}
 	b.commands.setCommands(b.commandTable())
 	*b.workers = workerRegistry{

@@ -91,7 +91,7 @@ func (d *Registry) applyPress(ctx context.Context, press interact.Press) (string
 		return "They cannot talk to me: I am not on their platform.", nil
 	}
 	_, refusal, err := d.remove(ctx, press.Author, press.Role, press.Choice)
-	return cmp.Or(refusal, "Removed."), err
+	return cmp.Or(refusal, "Removed. "+whatRests), err
 }
 
 // maxListed bounds the lines of the list, and its buttons, so that the list fits into one message.
@@ -193,6 +193,10 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 	if d.Role(user) >= as.role() && one.Message == nil { // otherwise an earlier attempt was interrupted
 		return fmt.Sprintf("`%s` can do that already. `/people` lists who may talk to me.", user), nil
 	}
+	again := ""
+	if one.Standing == standingRefused {
+		again = " If they could before, their schedules, webhooks and accounts go on."
+	}
 	switch {
 	case one.Standing == standingAsked && one.Card != "":
 		if err := d.cfg.Cards.Invalidate(ctx, one.Card, "_Let in with /people._"); err != nil {
@@ -208,9 +212,9 @@ func (d *Registry) add(ctx context.Context, author audit.Author, role toolgroups
 		return "", err
 	}
 	if as == standingAdmin {
-		return one.displayName() + " is an administrator now.", nil
+		return one.displayName() + " is an administrator now." + again, nil
 	}
-	return one.displayName() + " may talk to me now.", nil
+	return one.displayName() + " may talk to me now." + again, nil
 }
 
 // checkUserID returns why a text is not the id of one user; empty if it is.

@@ -48,6 +48,9 @@ func (d *Registry) Admit(ctx context.Context, author audit.Author, user string, 
 	})
 }
 
+// whatRests says what a removal leaves behind, of which nothing else would tell whoever lets that person in again.
+const whatRests = "Their schedules, webhooks and accounts rest, and go on if they are let in again."
+
 // Revoke revokes what a user was granted in a chat, if the author's role allows it. It returns the
 // result as Markdown.
 func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string) (string, error) {
@@ -56,7 +59,7 @@ func (d *Registry) Revoke(ctx context.Context, author audit.Author, user string)
 		if err != nil || refusal != "" {
 			return refusal, err
 		}
-		return one.displayName() + " may no longer talk to me. Their running work is stopped.", nil
+		return one.displayName() + " may no longer talk to me. Their running work is stopped. " + whatRests, nil
 	})
 }
 

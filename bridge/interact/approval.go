@@ -274,7 +274,7 @@ func (g *Gate) policyFor(call toolgroups.Call, tool toolgroups.Tool, in *provena
 func (g *Gate) requestApproval(ctx context.Context, j *queue.Run, asked *receipts.Approval, call toolgroups.Call, tool toolgroups.Tool, policy Policy, lasting *LastingApproval, addresses []*addressCall, describe func() (string, error)) (agent.Decision, error) {
 	r := request{
 		Job: j.Key(), Chat: g.cfg.Queue.ChatOf(j), Tool: tool.Name, Requester: call.User, Direct: call.Direct, Approvers: policy.Approvers,
-		ByChat: g.cfg.Cards.isChat(call.User),
+		ByChat: g.cfg.Cards.IsChat(call.User), Personal: tool.Personal || slices.ContainsFunc(addresses, func(one *addressCall) bool { return one.tool.Personal }),
 	}
 	if r.Direct && !r.mayAllow(call.User, g.cfg.Roles.Role(call.User)) {
 		return deny("only an administrator could approve it, and there is none in this chat")
@@ -374,6 +374,8 @@ func (g *Gate) cardDecision(ctx context.Context, j *queue.Run, a *receipts.Appro
 		return deny("its card did not show it")
 	case kept.Reason == notShown:
 		return deny("it could not be shown to a person")
+	case kept.Reason == obsolete:
+		return deny("what its card asked about has changed meanwhile; if it is still wanted, ask once more with a new call")
 	case r.Decision == nil || r.Decision.Choice == receipts.ChoiceExpired:
 		return deny("nobody approved it within %s", wording.DurationInWords(g.cfg.Timeout))
 	case r.Decision.Choice != receipts.ChoiceAllow:
@@ -421,6 +423,26 @@ func (g *Gate) recordDecision(ctx context.Context, j *queue.Run, a *receipts.App
 // mayAllow reports whether the user who decided on a request may still do so.
 func (g *Gate) mayAllow(r request) bool {
 	return r.mayAllow(r.Decision.By, g.cfg.Roles.Role(r.Decision.By))
+}
+
+// ForgetAccounts ends what a user, platform:id, has allowed for longer, and the open requests for calls that use an account
+// of theirs: the user allows, and was asked, what the account of that time could do.
+func (g *Gate) ForgetAccounts(ctx context.Context, user string) error {
+	for kept, err := range g.cfg.Cards.AllOpen(ctx) {
+		if err != nil {
+			return err
+		}
+		if kept.Kind != ApprovalKind {
+			continue
+		}
+		if r, err := decodeRequest(kept.Card); err != nil || !r.Personal || r.Requester != user {
+			continue
+		}
+		if err := g.cfg.Cards.Invalidate(ctx, kept.Token, "⏹ **Over.** An account was connected meanwhile, so I did not run it."); err != nil {
+			return err
+		}
+	}
+	return ForgetLasting(ctx, g.cfg.Store, user) // last: until it is closed, a card may store another one
 }
 
 // AnyDecided reports whether one of the cards is closed or gone. It returns true if there are no cards.

@@ -157,7 +157,7 @@ func (a *asker) postQuestion(ctx context.Context, call toolgroups.Call, q *toolg
 	hash := queue.Hash(string(asked))
 	j := a.job
 	f := &form{
-		Requester: j.Message.SenderID(), Name: j.Message.UserName, Direct: j.Message.Direct, ByChat: a.cfg.Cards.isChat(j.Message.SenderID()), Tool: call.Name, Question: *q, Timeout: a.cfg.Timeout,
+		Requester: j.Message.SenderID(), Name: j.Message.UserName, Direct: j.Message.Direct, ByChat: a.cfg.Cards.IsChat(j.Message.SenderID()), Tool: call.Name, Question: *q, Timeout: a.cfg.Timeout,
 		Threaded: a.repliesInThreads(j.Message.Chat.Platform),
 	}
 	card, err := f.card()

@@ -230,8 +230,8 @@ func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard
 	return result.Toast, d.saveResult(ctx, kept, result, how)
 }
 
-// isChat reports whether a user, platform:id, is a chat in whose name somebody wrote.
-func (d *Cards) isChat(user string) bool {
+// IsChat reports whether a user, platform:id, is a chat in whose name somebody wrote.
+func (d *Cards) IsChat(user string) bool {
 	platform, id, _ := strings.Cut(user, ":")
 	sender, can := d.cfg.Platforms[platform].(chats.ChatSender)
 	return can && sender.IsChat(id)
@@ -241,7 +241,7 @@ func (d *Cards) isChat(user string) bool {
 // delivers presses of anonymous administrators as those of their accounts.
 func (d *Cards) pressesForChat(ctx context.Context, kept *StoredCard, m chats.Message) bool {
 	admins, can := d.cfg.Platforms[m.Chat.Platform].(chats.AdminChecker)
-	if !can || !d.isChat(kept.QuotedUser) || strings.HasPrefix(m.ID, PagePressPrefix) {
+	if !can || !d.IsChat(kept.QuotedUser) || strings.HasPrefix(m.ID, PagePressPrefix) {
 		return false
 	}
 	is, err := admins.IsAdmin(ctx, kept.Chat, m.User)

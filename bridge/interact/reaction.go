@@ -76,7 +76,7 @@ func (d *Cards) ReadReactions(ctx context.Context, messages []chats.Message) ([]
 
 // pressesOf returns the presses that a reaction may stand for, and whether it is known to be to a card.
 func (d *Cards) pressesOf(ctx context.Context, m chats.Message) (presses []chats.Message, decided bool, err error) {
-	if m.Kind != chats.KindFeedback || m.Emoji == "" || m.User == "" || d.isChat(m.SenderID()) {
+	if m.Kind != chats.KindFeedback || m.Emoji == "" || m.User == "" || d.IsChat(m.SenderID()) {
 		return nil, false, nil
 	}
 	for _, token := range d.openWithin(m.Chat) {

@@ -25,6 +25,8 @@ type request struct {
 	// Requester is the user of the turn, as platform:id.
 	Requester string `json:"requester"`
 	Direct    bool   `json:"direct,omitempty"`
+	// Personal says that a call on the card uses an account of the requester.
+	Personal bool `json:"personal,omitempty"`
 	// ByChat says that the requester is a chat, for which its administrators decide. ForChat says that one of them
 	// did.
 	ByChat    bool      `json:"by_chat,omitempty"`

@@ -408,9 +408,17 @@ func TestATaskOfAGroupAsksBeforeItReadsAPersonsAccount(t *testing.T) {
 	wantIn(t, w.ask(bot, ann, "/disconnect google", nil), "isconnected")
 	w.grantGoogle(t, bot, server, ann)
 	say(ann, "look into the other account")
-	w.until(bot, "another card", func(s telegram.State) bool {
-		return slices.ContainsFunc(s.Answers(group), func(m telegram.Message) bool { return m.ID > card.ID && strings.Contains(m.Text, "May I run") })
-	})
+	another := func(text string) func(telegram.State) bool {
+		return func(s telegram.State) bool {
+			return slices.ContainsFunc(s.Answers(group), func(m telegram.Message) bool {
+				return m.ID > card.ID && strings.Contains(m.Text, "May I run") && strings.Contains(m.Text, text)
+			})
+		}
+	}
+	w.until(bot, "another card", another("can allow it within"))
+	wantIn(t, w.ask(bot, ann, "/disconnect google", nil), "isconnected")
+	w.grantGoogle(t, bot, server, ann)
+	w.until(bot, "its end, as it asks about an account that is no longer hers", another("An account was connected meanwhile"))
 }
 
 // The card of a call in a group is read by all who are there: it names what stands in a person's account only after that

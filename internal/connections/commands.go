@@ -11,7 +11,6 @@ import (
 
 	"oneclaw/bridge"
 	"oneclaw/bridge/chats"
-	"oneclaw/bridge/interact"
 	"oneclaw/internal/wording"
 	"oneclaw/storage"
 	"oneclaw/toolgroups"
@@ -42,8 +41,7 @@ func cutWord(text string) (first, rest string) {
 func (d *Handler) connect(ctx context.Context, call bridge.CommandCall) (string, error) {
 	name, args := cutWord(call.Args)
 	confirmed := func(ctx context.Context) error {
-		// The person allowed what the account of that time could do.
-		if err := interact.ForgetLasting(ctx, d.cfg.Store, call.User); err != nil {
+		if err := call.ForgetAccounts(ctx); err != nil {
 			return err
 		}
 		return call.Author.Record(ctx, "connect", strings.ToLower(name))
