@@ -117,8 +117,8 @@ func (a *announcer) tellUnknown(ctx context.Context, j *queue.Run, one turn.Anno
 const silentDayBegins = 8 * time.Hour
 
 // countSilent counts a silent run on the card that its chat gets of the day's silent runs, with a button that
-// stops what starts them. Senders that are chats have cards of their own. If a card is full, or all of it was stopped, there is another one. It may be called
-// again for the newest run of a line.
+// stops what starts them. Senders that are chats have cards of their own. If a card is full, or all of it was stopped, there is
+// another one. It may be called again for the newest run of a line.
 func (a *announcer) countSilent(ctx context.Context, j *queue.Run) error {
 	task := turn.TaskOf(j)
 	if task == nil || !task.Silent || task.StopTool == "" {
