@@ -46,7 +46,7 @@ func reactTo(s sent, user, emoji string, second int64) chats.Message {
 	return m
 }
 
-const hint = "Or react: 👍 is **Allow once**, 👎 is **Deny**."
+const hint = "Or react: 👍, ✅ or ❤ is **Allow once**, 👎 or ❌ is **Deny**."
 
 func TestAReactionDecidesACard(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestAReactionAnswersTheFirstQuestionOfAForm(t *testing.T) {
 			r := c.rig(t, reactions())
 			r.accept(group("1", "1", "run x"))
 			card := r.platform.wait(t, 1)[0]
-			if !strings.Contains(card.text, "\n\nOr react: 👍 is **") {
+			if !strings.Contains(card.text, "\n\nOr react: 👍, ✅ or ❤ is **") {
 				t.Errorf("the card says %q", card.text)
 			}
 			r.accept(reactTo(card, "2", tt.emoji, 1), reactTo(card, "9", tt.emoji, 2)) // only the requester answers
@@ -295,7 +295,7 @@ func TestAReactionIsHandledByWhoOwnsTheChat(t *testing.T) {
 			pass(t, 5)
 			all := owner.platform.in("1")
 			card := all[len(all)-1]
-			if !strings.HasSuffix(card.text, "Or react: 👍 is **Yes**.") {
+			if !strings.HasSuffix(card.text, "Or react: 👍, ✅ or ❤ is **Yes**.") {
 				t.Errorf("the card says %q", card.text)
 			}
 			other.accept(reactTo(card, "1", "👍", 1))

@@ -222,10 +222,12 @@ func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard
 	if err != nil {
 		return "", err
 	}
-	kept.LastPress, kept.LastToast = j.Key(), result.Toast
 	how := open
 	if result.Close {
 		how = closed
+	}
+	if how != open || !result.saysOnly() { // one that only says something may do so again
+		kept.LastPress, kept.LastToast = j.Key(), result.Toast
 	}
 	return result.Toast, d.saveResult(ctx, kept, result, how)
 }
@@ -298,7 +300,7 @@ func (d *Cards) saveResult(ctx context.Context, kept *StoredCard, result Result,
 		if err != nil {
 			return err
 		}
-		said := how == open && result.Text == "" && result.Choices == nil && result.Data == nil
+		said := how == open && result.saysOnly()
 		if now == nil || !now.IsOpen() || now.Version != version && !said {
 			return conflict
 		}

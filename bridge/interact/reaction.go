@@ -48,9 +48,9 @@ func (c *StoredCard) reactionHint() string {
 	for _, choice := range slices.Concat(c.Choices...) {
 		switch choice.Reaction {
 		case chats.FeedbackGood:
-			means = append(means, "👍 is **"+choice.Label+"**")
+			means = append(means, "👍, ✅ or ❤ is **"+choice.Label+"**")
 		case chats.FeedbackBad:
-			means = append(means, "👎 is **"+choice.Label+"**")
+			means = append(means, "👎 or ❌ is **"+choice.Label+"**")
 		}
 	}
 	return "Or react: " + strings.Join(means, ", ") + "."

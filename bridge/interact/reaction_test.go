@@ -17,8 +17,8 @@ func TestWhichCardsTakeReactions(t *testing.T) {
 		data   string
 		hint   string
 	}{
-		{"open", func(*StoredCard) {}, "t-1-1", "Or react: 👍 is **Yes**."},
-		{"its text has changed", func(c *StoredCard) { c.Version, c.Progress = 3, 2 }, "t-1-1", "Or react: 👍 is **Yes**."},
+		{"open", func(*StoredCard) {}, "t-1-1", "Or react: 👍, ✅ or ❤ is **Yes**."},
+		{"its text has changed", func(c *StoredCard) { c.Version, c.Progress = 3, 2 }, "t-1-1", "Or react: 👍, ✅ or ❤ is **Yes**."},
 		{"its buttons have changed", func(c *StoredCard) { c.Version = 2 }, "", ""},
 		{"closed", func(c *StoredCard) { c.ClosedAt = time.Unix(1, 0) }, "", ""},
 		{"for one person", func(c *StoredCard) { c.Ephemeral = true }, "", ""},

@@ -14,7 +14,7 @@ func TestAReactionAllowsACommandAcrossAKill(t *testing.T) {
 		s.w.env["ONECLAW_ALLOW"] = s.users[0] + "," + s.users[1]
 		bot := s.start()
 		s.say(0, "do it")
-		card := s.card("May I run this command?", "Or react: 👍 is ", "Allow once", "👎 is ")
+		card := s.card("May I run this command?", "Or react: 👍, ✅ or ❤ is ", "Allow once", "👎 or ❌ is ")
 		s.react(2, card, true)
 		s.react(1, card, true)
 		s.react(1, card, false)

@@ -109,7 +109,7 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 		return nil, fmt.Errorf("pdf tools: %w", err)
 	}
 	if c.schedule, err = schedule.New(schedule.Config{
-		Store: store, Submit: submit, Location: zone, ZoneOf: personal, Now: cfg.Runtime.Now, Logger: log, NameOf: nameOf, IsTool: c.isTool, Hosts: provenance.Hosts,
+		Store: store, Submit: submit, Location: zone, ZoneOf: personal, Now: cfg.Runtime.Now, Logger: log, NameOf: nameOf, Identify: c.identify, Hosts: provenance.Hosts,
 	}); err != nil {
 		return nil, fmt.Errorf("scheduled tasks: %w", err)
 	}
@@ -291,11 +291,20 @@ func allNames(core []toolgroups.Tool, groups []toolgroups.Group) []string {
 	return names
 }
 
-// isTool reports whether a tool or a group of the current registry has a name.
-func (c *catalogue) isTool(name string) bool {
-	_, tool := c.Registry().Tool(name)
-	_, group := c.Registry().Group(name)
-	return tool || group
+// identify reports whether a tool or a group of the current registry has a name, and which MCP server it is of.
+func (c *catalogue) identify(name string) (server string, known bool) {
+	_, isTool := c.Registry().Tool(name)
+	_, isGroup := c.Registry().Group(name)
+	group := name
+	if isTool {
+		group, _ = c.Registry().GroupOf(name)
+	}
+	for _, st := range c.mcp.Status() {
+		if st.Group == group {
+			server = st.Identity()
+		}
+	}
+	return server, isTool || isGroup
 }
 
 // Registry returns the current registry.

@@ -204,6 +204,9 @@ type Status struct {
 // nobody was shown yet.
 func (st Status) HasNews() bool { return len(st.PendingChanges) > 0 && !st.firstWords }
 
+// Identity tells the server from others that get its name later, by its address or command line.
+func (st Status) Identity() string { return fingerprint(st.Server) }
+
 // CountTools returns how many tools a server has, as in "184 of 188 tools".
 func (st Status) CountTools() string {
 	text := wording.Plural(st.Tools, "tool", "tools")

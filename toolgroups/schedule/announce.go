@@ -43,27 +43,38 @@ type undoData struct {
 	After string `json:"after,omitempty"`
 }
 
-// checkUses returns the names of tools and groups in the form in which they are stored.
-func (s *Schedule) checkUses(names []string) ([]string, error) {
-	var uses []string
+// checkUses returns the names of tools and groups in the form in which they are stored, and the servers of those that have
+// one.
+func (s *Schedule) checkUses(names []string) (uses []string, of map[string]string, err error) {
+	of = map[string]string{}
 	for _, name := range names {
 		name = oneLine(name)
 		if name == "" || slices.Contains(uses, name) {
 			continue
 		}
-		if s.cfg.IsTool != nil && !s.cfg.IsTool(name) {
-			return nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "'uses' names '%s', which is neither a tool nor a group.", wording.OneLine(name, maxName))
+		server, known := s.identify(name)
+		if !known {
+			return nil, nil, toolgroups.OwnErrorf(toolgroups.CodeInvalid, "'uses' names '%s', which is neither a tool nor a group.", wording.OneLine(name, maxName))
 		}
-		uses = append(uses, name)
+		if uses = append(uses, name); server != "" {
+			of[name] = server
+		}
 	}
 	if len(uses) > maxUses {
-		return nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'uses' has %d names, at most %d. Name groups instead of their tools.", len(uses), maxUses)
+		return nil, nil, toolgroups.Errorf(toolgroups.CodeInvalid, "'uses' has %d names, at most %d. Name groups instead of their tools.", len(uses), maxUses)
 	}
-	return uses, nil
+	return uses, of, nil
+}
+
+func (s *Schedule) identify(name string) (server string, known bool) {
+	if s.cfg.Identify == nil {
+		return "", true
+	}
+	return s.cfg.Identify(name)
 }
 
 // silentUses returns what a run may use and then say nothing, which is what its line shows: tools and groups, and
-// hosts of the addresses in its prompt. A one-time task always says something: somebody waits for it.
+// hosts of the addresses in its prompt. A name that another server has taken since is none. A one-time task always says something: somebody waits for it.
 func (s *Schedule) silentUses(t *Task) (uses, hosts []string) {
 	if t.Plan.Kind == OneTime {
 		return nil, nil
@@ -73,7 +84,13 @@ func (s *Schedule) silentUses(t *Task) (uses, hosts []string) {
 			hosts = append(hosts, host)
 		}
 	}
-	return t.Uses[:min(len(t.Uses), maxUses)], hosts
+	for _, name := range t.Uses[:min(len(t.Uses), maxUses)] {
+		of, named := t.UsesOf[name]
+		if server, known := s.identify(name); !named || !known || server == of {
+			uses = append(uses, name)
+		}
+	}
+	return uses, hosts
 }
 
 // namesOfSilentUses returns what silentUses returns, for people.
@@ -262,7 +279,8 @@ func (s *Schedule) undo(ctx context.Context, scope toolgroups.Scope, data json.R
 		}
 		t.unclaimOnlyRun()
 		changed := *t
-		t.Name, t.Prompt, t.Uses, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Uses, u.Before.Outside, u.Before.User
+		t.Name, t.Prompt, t.Outside, t.User = u.Before.Name, u.Before.Prompt, u.Before.Outside, u.Before.User
+		t.Uses, t.UsesOf = u.Before.Uses, u.Before.UsesOf
 		t.Plan, t.Enabled, t.Version = u.Before.Plan, u.Before.Enabled, u.Before.Version
 		if t.onlyRun(zone) != nil && !changed.Enabled {
 			t.Enabled = false // it was its run that disabled it, not the change

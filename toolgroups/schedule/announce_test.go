@@ -259,7 +259,7 @@ func TestOnlyWhoMadeAScheduleOrAnAdministratorChangesIt(t *testing.T) {
 
 func TestWhatARunMayUseSilentlyIsFixedAndListed(t *testing.T) {
 	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
-		o.cfg.IsTool, o.cfg.Hosts = func(name string) bool { return name == "gmail" }, hosts
+		o.cfg.Identify, o.cfg.Hosts = func(name string) (string, bool) { return "", name == "gmail" }, hosts
 		o.open()
 		checkFailure(o, failure{"schedule_task", `{"name":"n","prompt":"p","schedule_type":"daily","hour":1,"minute":0,"uses":["gmial"]}`, "validation_error", "'gmial'"})
 		id := o.make(`{"name":"n","prompt":"Look at https://a.example/x","schedule_type":"daily","hour":1,"minute":0,"uses":["gmail"," gmail "]}`)
@@ -270,6 +270,40 @@ func TestWhatARunMayUseSilentlyIsFixedAndListed(t *testing.T) {
 		if o.runs[0].Quiet {
 			o.t.Error("a run that somebody asked for may be silent")
 		}
+	})
+}
+
+// A server that takes the name of another one is not what the person was shown: a run says what it did there, until the name
+// is given again.
+func TestAnotherServerOfTheSameNameIsNotUsedSilently(t *testing.T) {
+	at(t, "UTC", "2026-06-10T05:00:00Z", func(_ *testing.T, o *harness) {
+		servers := map[string]string{"mcp_notes": "https://a.example", "gmail": ""}
+		o.cfg.Identify = func(name string) (string, bool) { server, known := servers[name]; return server, known }
+		o.open()
+		o.start()
+		id := o.make(`{"name":"n","prompt":"p","schedule_type":"daily","hour":1,"minute":0,"uses":["mcp_notes","gmail"]}`)
+		uses := func(when string, want ...string) {
+			o.t.Helper()
+			pass(day)
+			if run := o.runs[len(o.runs)-1]; !slices.Equal(run.Uses, want) {
+				o.t.Errorf("%s: a run may use %q", when, run.Uses)
+			}
+		}
+		uses("as it was", "mcp_notes", "gmail")
+		servers["mcp_notes"] = "https://b.example"
+		uses("of another server", "gmail")
+		if text := o.must("list_scheduled_tasks", `{}`); !strings.Contains(text, "may use without telling: gmail\n") {
+			o.t.Errorf("the list is %q", text)
+		}
+		named := o.announced(ann, "update_scheduled_task", `{"task_id":"`+id+`","uses":["mcp_notes","gmail"]}`)
+		if !strings.Contains(named.Text, "mcp_notes, gmail without telling") {
+			o.t.Errorf("the line is %q", named.Text)
+		}
+		uses("named again", "mcp_notes", "gmail")
+		if err := o.undo(ann, named); err != nil {
+			o.t.Fatal(err)
+		}
+		uses("that undone", "gmail")
 	})
 }
 

@@ -33,8 +33,9 @@ type Config struct {
 	ZoneOf func(ctx context.Context, scope toolgroups.Scope) string
 	// NameOf returns the name of a user, platform:id, for people; nil or "" means that it has none.
 	NameOf func(user string) string
-	// IsTool reports whether a tool or a group has a name. Nil means that any may have.
-	IsTool func(name string) bool
+	// Identify reports whether a tool or a group has a name, and returns what tells its server from others that take the
+	// same name later; empty for those of no server. Nil means that any may have, and none is of a server.
+	Identify func(name string) (server string, known bool)
 	// Hosts returns the hosts of the addresses in a prompt, which a run may open and then say nothing. Nil
 	// means that it shows none.
 	Hosts func(prompt string) []string

@@ -28,6 +28,8 @@ type Task struct {
 	// Uses are the tools and groups that a run may use and then say nothing, besides the addresses in
 	// Prompt; a line shows them.
 	Uses []string `json:"uses,omitempty"`
+	// UsesOf tells the servers of those that were of a server when they were named: nobody was shown another one.
+	UsesOf map[string]string `json:"uses_of,omitempty"`
 	// Outside says that the name or the prompt may hold words of others than the user: it was given in a conversation
 	// that held some, or by another person.
 	Outside bool `json:"outside,omitempty"`

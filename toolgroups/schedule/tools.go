@@ -99,7 +99,7 @@ func (s *Schedule) create(ctx context.Context, call toolgroups.Call, in createIn
 	if err := t.checkTexts(codeCreationFailed); err != nil {
 		return toolgroups.Result{}, err
 	}
-	if t.Uses, err = s.checkUses(in.Uses); err != nil {
+	if t.Uses, t.UsesOf, err = s.checkUses(in.Uses); err != nil {
 		return toolgroups.Result{}, err
 	}
 	if t.Due = t.Plan.Next(now, zone, ""); t.Due.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,9 +43,10 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		}
 	}
 	var uses []string
+	var usesOf map[string]string
 	if in.Uses != nil {
 		var err error
-		if uses, err = s.checkUses(*in.Uses); err != nil {
+		if uses, usesOf, err = s.checkUses(*in.Uses); err != nil {
 			return toolgroups.Result{}, err
 		}
 	}
@@ -57,7 +59,7 @@ func (s *Schedule) update(ctx context.Context, call toolgroups.Call, in updateIn
 		before := *t
 		was = before
 		if in.apply(t); in.Uses != nil {
-			t.Uses = uses
+			t.Uses, t.UsesOf = uses, usesOf
 		}
 		if t.Plan.Kind == Interval && t.Plan.EveryMinutes != before.Plan.EveryMinutes {
 			t.Plan.From = anchor(now)
@@ -179,7 +181,7 @@ func changedFields(before, after Task) []string {
 	value("every_minutes", before.Plan.EveryMinutes, after.Plan.EveryMinutes)
 	text("time_zone", before.Plan.Zone != after.Plan.Zone)
 	value("enabled", before.Enabled, after.Enabled)
-	text("uses", !slices.Equal(before.Uses, after.Uses))
+	text("uses", !slices.Equal(before.Uses, after.Uses) || !maps.Equal(before.UsesOf, after.UsesOf))
 	return names
 }
 
