@@ -65,6 +65,9 @@ func (b *Bridge) Accept(ctx context.Context, messages ...chats.Message) error {
 	}
 	in := b.intake
 	messages, err := in.cards.ReadReactions(ctx, messages)
+	if err == nil {
+		messages, err = in.feedback.readReactions(ctx, messages)
+	}
 	if err != nil {
 		return fmt.Errorf("accept: %w", err)
 	}
@@ -197,9 +200,12 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 }
 
 // interpret notes what a message stands for at this moment, although it does not look like that: the answer to a card, or
-// else a command. What others wrote is no command of the sender.
+// else a command. What others wrote is no command of the sender, and a reaction answers what it is to.
 func (in *intake) interpret(ctx context.Context, j *queue.Run) (err error) {
 	m, d, command := j.Message, outbox.DeliveryOf(j), ""
+	if m.Emoji != "" {
+		return nil
+	}
 	if d.RepliesTo == "" && !m.Alone {
 		d.RepliesTo, err = in.elicitation.AnsweredCard(ctx, m)
 	}

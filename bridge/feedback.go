@@ -51,3 +51,30 @@ func (f *feedbackRecorder) record(ctx context.Context, m chats.Message) error {
 	}
 	return nil
 }
+
+// readReactions replaces the reactions to answers that end with a question by messages of those who reacted, who so
+// answer it. Each person answers each so once: a further reaction is dropped as a second delivery of that message.
+func (f *feedbackRecorder) readReactions(ctx context.Context, messages []chats.Message) ([]chats.Message, error) {
+	for i, m := range messages {
+		what := ratings[chats.Feedback(m.Text)]
+		if m.Kind != chats.KindFeedback || m.Emoji == "" || !what.isGiven || f.people.Role(m.SenderID()) == toolgroups.RoleStranger {
+			continue
+		}
+		asked, err := turn.QuestionAt(ctx, f.jobs, m.Chat, m.TargetID, func(r *receipts.Receipt) bool {
+			return f.workers.forReceipt(r).policy().explainable
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read a reaction: %w", err)
+		}
+		if asked == nil {
+			continue
+		}
+		messages[i] = chats.Message{
+			Chat: asked.Chat, ID: "reaction-" + queue.Hash(m.TargetID, m.User), Kind: chats.KindText, User: m.User, UserName: m.UserName, Direct: m.Direct,
+			Text: "(reacted with " + m.Emoji + ")", Emoji: m.Emoji, TargetID: m.TargetID, Time: m.Time,
+			// As in a reply to the answer: what the bot has said is not said by the person.
+			Quoted: []chats.Quoted{{Kind: chats.RefReply, ID: m.TargetID, FromBot: true, Partial: true, Text: asked.Text}},
+		}
+	}
+	return messages, nil
+}

@@ -3,16 +3,20 @@ package bridge_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"oneclaw/agent"
 	"oneclaw/bridge"
 	"oneclaw/bridge/access"
 	"oneclaw/bridge/chats"
 	"oneclaw/bridge/interact"
+	"oneclaw/bridge/queue"
 	"oneclaw/toolgroups"
 )
 
@@ -309,4 +313,83 @@ func TestAReactionIsHandledByWhoOwnsTheChat(t *testing.T) {
 			s.stop(t)
 		})
 	}
+}
+
+// A reaction to an answer that ends with a question is the person's reply to it, once for each person; every other rates.
+func TestAReactionAnswersAQuestionOfTheBot(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var given []string
+	asking := func(_ context.Context, turn agent.Turn) iter.Seq2[agent.Message, error] {
+		return func(yield func(agent.Message, error) bool) {
+			last := turn.History[len(turn.History)-1]
+			mu.Lock()
+			given = append(given, last.Quoted+last.Text)
+			mu.Unlock()
+			text := "re: " + last.Text
+			switch last.Text {
+			case "ask":
+				text = "I have found https://evil.example/x\nShall I open it?"
+			case "ask in pieces":
+				text = "one\fShall I?"
+			}
+			yield(agent.Message{Role: agent.RoleAssistant, Text: text, Final: true}, nil)
+		}
+	}
+	counted := &counts{of: map[queue.Metric]int{}}
+	r := newHarness(t, asking, reactions(), clockAt, func(c *bridge.Config) { c.Hooks.Measure = counted.measure })
+	now := time.Now()
+	react := func(on sent, user, emoji string, second int) chats.Message {
+		m := reactTo(on, user, emoji, 0)
+		m.Time = now.Add(time.Duration(second) * time.Second)
+		return m
+	}
+	in := func(id, text string) chats.Message {
+		m := group(id, "1", text)
+		m.Chat.Thread = "t"
+		return m
+	}
+	r.accept(in("1", "ask"))
+	asked := r.platform.wait(t, 1)[0]
+	r.settled()
+	button := react(asked, "2", "👍", 9) // Slack's buttons below an answer rate it
+	button.Emoji = ""
+	r.accept(react(asked, "3", "👍", 1), button) // a stranger does nothing
+	r.accept(react(asked, "1", "❤", 1))
+	answer := r.platform.wait(t, 2)[1]
+	if answer.text != "re: (reacted with ❤)" || answer.to.Chat != asked.to.Chat || answer.to.ReplyTo != asked.id {
+		t.Errorf("answer %+v", answer)
+	}
+	r.settled()
+	r.restart()
+	r.accept(react(asked, "1", "❤", 1), react(asked, "1", "👎", 2)) // once for each person
+	r.accept(react(asked, "2", "👎", 3))
+	if answer = r.platform.wait(t, 3)[2]; answer.text != "re: (reacted with 👎)" {
+		t.Errorf("answer %+v", answer)
+	}
+	r.accept(in("2", "ask in pieces"))
+	pieces := r.platform.wait(t, 5)
+	r.settled()
+	r.accept(react(pieces[3], "1", "👍", 4), react(answer, "1", "👍", 5)) // neither is a question: they rate
+	clears := in("3", "/clear")
+	clears.User = "9"
+	r.accept(clears)
+	r.platform.wait(t, 6)
+	r.accept(react(pieces[4], "2", "👍", 6)) // nobody knows the question any more
+	r.accept(in("4", "end"))
+	r.platform.until(t, "the end", func(all []sent) bool { return all[len(all)-1].text == "re: end" })
+	if counted.feedback() != [3]int{4, 0, 0} {
+		t.Errorf("ratings %v", counted.feedback())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(given) != 5 || !strings.Contains(given[1], "replied to, by you") || !strings.Contains(given[1], "Shall I open it?") || strings.Contains(given[1], "evil.example") {
+		t.Errorf("the model got %q", given)
+	}
+}
+
+// settled waits until the open jobs are closed.
+func (r *harness) settled() {
+	r.t.Helper()
+	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 0 })
 }

@@ -93,7 +93,7 @@ func testJudged(_ testing.TB, w *world) {
 	w.start()
 	for _, kind := range []Kind{Direct, Shared, thread} {
 		place := w.open(kind, w.harness.Member)
-		w.say(place, "what do you think?")
+		w.say(place, "say what you think")
 		id := w.awaitShown(place, 1)[0].ID
 		w.awaitRatings(place, id, 0, 0)
 		if kind != Direct {

@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
+	"oneclaw/agent"
 	"oneclaw/bridge/chats"
+	"oneclaw/bridge/conversation"
 	"oneclaw/bridge/queue"
 	"oneclaw/bridge/receipts"
 	"oneclaw/storage"
@@ -70,4 +73,54 @@ func findAnswer(ctx context.Context, jobs queue.Store, chat chats.Chat, id strin
 		}
 	}
 	return nil, nil
+}
+
+// Question is a question with which an answer of the bot ends.
+type Question struct {
+	// Chat is the chat of the answer, with its thread.
+	Chat chats.Chat
+	// Text is the last line of the answer.
+	Text string
+}
+
+// QuestionAt returns the question with which the answer ends whose last message has the given id; nil if there is none.
+// It has to be an answer of the current conversation, or of a task in its chat, that passes accepts and that is complete.
+func QuestionAt(ctx context.Context, jobs queue.Store, chat chats.Chat, id string, passes func(*receipts.Receipt) bool) (*Question, error) {
+	found, err := findAnswer(ctx, jobs, chat, id, passes)
+	if found == nil || err != nil {
+		return nil, err
+	}
+	r := found.receipt
+	if _, closed := found.record.(*receipts.Receipt); !closed || len(r.Answer.Parts) == 0 || r.Answer.Parts[len(r.Answer.Parts)-1].ID != id {
+		return nil, nil
+	}
+	of, answered := conversation.AnsweredSession(ctx, jobs.Store, r)
+	now, err := conversation.Current(ctx, jobs.Store, r.Message.Chat)
+	if err != nil || !answered || of.Task == "" && of.Log() != now.Log() {
+		return nil, err
+	}
+	text, err := answerTo(ctx, jobs.Store, of.Log(), r.Key())
+	text = strings.TrimSpace(text)
+	if !strings.HasSuffix(strings.TrimRight(text, "*_`~\"”’»)"), "?") {
+		return nil, err
+	}
+	return &Question{Chat: r.Message.Chat, Text: text[strings.LastIndexByte(text, '\n')+1:]}, nil
+}
+
+// answerTo returns the text of the answer to the question with a Ref; empty if there is none.
+func answerTo(ctx context.Context, store storage.Log, log, ref string) (string, error) {
+	var answer string
+	for m, err := range conversation.RecentMessages(ctx, store, log) {
+		switch {
+		case queue.IsDamaged(err):
+			continue
+		case err != nil:
+			return "", fmt.Errorf("look for the answer in %s: %w", log, err)
+		case m.Role == agent.RoleAssistant && m.Final:
+			answer = m.Text
+		case m.Ref == ref:
+			return answer, nil
+		}
+	}
+	return "", nil
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+
+	"oneclaw/internal/emulator/openai"
 )
 
 // TestAReactionAllowsACommandAcrossAKill: in a group 👍 of who asked lets a command run, once, through a kill right
@@ -61,4 +65,38 @@ func TestACardPromisesNoReactionThatIsNotReported(t *testing.T) {
 	s.react(0, card, true)
 	s.press(0, card, card.buttons["Deny"], false)
 	s.one("May I run", "Denied")
+}
+
+// TestAReactionAnswersAQuestionOfTheModel: 👍 on an answer that ends with a question reaches the model as a reply to it,
+// once, through a kill; it names the question, which is not taken for the person's words.
+func TestAReactionAnswersAQuestionOfTheModel(t *testing.T) {
+	t.Parallel()
+	brain := openai.ResponderFunc(func(_ context.Context, req openai.Request) (openai.Reply, error) {
+		last := req.Messages[len(req.Messages)-1].Content
+		if strings.Contains(last, "what now") {
+			return openai.Reply{Text: "There are two.\n\nShall I take the first?"}, nil
+		}
+		return openai.Reply{Text: "Then: " + last[strings.LastIndex(last, "\n")+1:] + " to " + strings.Join(regexp.MustCompile(`Shall.*`).FindAllString(last, -1), " ")}, nil
+	})
+	onBothPlatforms(t, false, brain, func(s *botChat) {
+		bot := s.start()
+		s.say(0, "what now")
+		asked := s.one("Shall I take the first?")
+		s.why("Answered.")
+		s.react(0, asked, true)
+		bot.kill(syscall.SIGKILL)
+		bot = s.start()
+		s.one("Then:", "(reacted with 👍)", "to Shall I take the first?")
+		s.why("Answered.")
+		bot.kill(syscall.SIGKILL)
+		s.start()
+		s.react(0, asked, false)
+		s.say(0, "the end")
+		s.one("Then:", "the end")
+		for _, m := range s.until("all", func([]shown) bool { return true }) {
+			if strings.Contains(m.text, "👎") {
+				s.t.Errorf("a second reaction was answered: %q", m.text)
+			}
+		}
+	})
 }
