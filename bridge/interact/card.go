@@ -135,8 +135,10 @@ type Result struct {
 	Ops []storage.Op
 }
 
-// saysOnly reports whether a result changes nothing of the card, unless it closes it.
-func (r Result) saysOnly() bool { return r.Text == "" && r.Choices == nil && r.Data == nil }
+// saysOnly reports whether a result changes nothing.
+func (r Result) saysOnly() bool {
+	return !r.Close && r.Text == "" && r.Choices == nil && r.Data == nil && r.AlsoQuoted == nil && r.Ops == nil
+}
 
 // Handler handles a press. Any user in the chat can press a button, so the handler checks who did. It
 // may be called again for the same press after a crash or a failed write, and a card may expire while a

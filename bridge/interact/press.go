@@ -222,12 +222,13 @@ func (d *Cards) handleChoice(ctx context.Context, j *queue.Run, kept *StoredCard
 	if err != nil {
 		return "", err
 	}
+	if result.saysOnly() {
+		return result.Toast, nil // the press may do so again; it must not replace one that must not
+	}
+	kept.LastPress, kept.LastToast = j.Key(), result.Toast
 	how := open
 	if result.Close {
 		how = closed
-	}
-	if how != open || !result.saysOnly() { // one that only says something may do so again
-		kept.LastPress, kept.LastToast = j.Key(), result.Toast
 	}
 	return result.Toast, d.saveResult(ctx, kept, result, how)
 }
@@ -280,8 +281,7 @@ func (d *Cards) callHandler(ctx context.Context, press Press) (result Result, er
 }
 
 // saveResult stores the result of a press. If the card was decided or changed in the meantime, it
-// returns an error and the caller reads the card again. A delivery in the meantime does not count, and
-// neither does a change if the result sets nothing but the toast.
+// returns an error and the caller reads the card again. A delivery in the meantime does not count.
 func (d *Cards) saveResult(ctx context.Context, kept *StoredCard, result Result, how CloseReason) error {
 	for {
 		version := kept.Version
@@ -300,8 +300,7 @@ func (d *Cards) saveResult(ctx context.Context, kept *StoredCard, result Result,
 		if err != nil {
 			return err
 		}
-		said := how == open && result.saysOnly()
-		if now == nil || !now.IsOpen() || now.Version != version && !said {
+		if now == nil || !now.IsOpen() || now.Version != version {
 			return conflict
 		}
 		now.LastPress, now.LastToast = kept.LastPress, kept.LastToast
