@@ -133,12 +133,15 @@ func TestWhatIsOverheardGoesWithItsEnd(t *testing.T) {
 }
 
 func TestWhatIsOverheardGoesWhenItIsDeleted(t *testing.T) {
-	r, _ := overheard(t)
-	gone := heardOf("2", "")
-	gone.Kind = chats.KindDelete
-	r.accept(gone)
-	if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
-		t.Errorf("it stands in %q", found)
+	for _, thread := range []string{"", "2"} {
+		r, _ := overheard(t)
+		gone := heardOf("2", "")
+		gone.Kind, gone.Chat.Thread = chats.KindDelete, thread
+		r.accept(gone)
+		if found := placesOf(t, r.cfg.Store, "marmot"); len(found) > 0 {
+			t.Errorf("in the thread %q: it stands in %q", thread, found)
+		}
+		r.stop()
 	}
 }
 

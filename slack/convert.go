@@ -334,14 +334,16 @@ func (r *receiver) convertEdit(ctx context.Context, e *event) (*chats.Message, e
 		msg.Files, msg.Skipped = r.self.attached(m)
 		return msg, nil
 	}
-	if !e.isDirect() && m.ThreadTS == "" && !was {
-		if !r.wantsAmbient(m, msg) {
-			return nil, nil
-		}
+	known, _ := r.knownThread(ctx, msg.Chat)
+	switch {
+	case e.isDirect(), was, known.joined:
+	case r.wantsAmbient(m, msg):
 		r.fillNames(e, m, msg, r.knownName)
 		msg.Kind, msg.Chat = chats.KindAmbient, msg.Chat.WithoutThread()
 		msg.Files, msg.Skipped = r.self.attached(m)
 		return msg, nil
+	case m.ThreadTS == "":
+		return nil, nil
 	}
 	// If the message was for the bot, it has a job and its names are cached.
 	r.fillNames(e, m, msg, r.knownName)

@@ -170,6 +170,14 @@ func TestWhatIsOverheardFollowsItsMessage(t *testing.T) {
 	}{
 		"changed": {`{"type":"message","subtype":"message_changed","channel":"C1","message":{"user":"U1","text":"never mind","ts":"1.000002"},` + before + `}`, "never mind", chats.KindAmbient},
 		"deleted": {`{"type":"message","subtype":"message_deleted","channel":"C1","deleted_ts":"1.000002",` + before + `}`, "", chats.KindDelete},
+		"changed with replies": {
+			`{"type":"message","subtype":"message_changed","channel":"C1","message":{"user":"U1","text":"never mind","ts":"1.000002","thread_ts":"1.000002"},"previous_message":{"user":"U1","text":"the PIN is 4711","ts":"1.000002","thread_ts":"1.000002"}}`,
+			"never mind", chats.KindAmbient,
+		},
+		"deleted with replies": {
+			`{"type":"message","subtype":"message_changed","channel":"C1","message":{"subtype":"tombstone","user":"USLACKBOT","ts":"1.000002","thread_ts":"1.000002"},"previous_message":{"user":"U1","text":"the PIN is 4711","ts":"1.000002","thread_ts":"1.000002"}}`,
+			"", chats.KindDelete,
+		},
 		"unheard": {event: `{"type":"message","subtype":"message_deleted","channel":"C2","deleted_ts":"1.000002",` + before + `}`},
 	} {
 		got, err := me.decode(kindEvent, wrap(t, []byte(tt.event)))

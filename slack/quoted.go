@@ -129,7 +129,7 @@ func (s identity) authorAndText(m *message, name nameLookup) (by, text string) {
 // are read from Slack when the bot is mentioned there.
 func (r *receiver) wantsAmbient(m *message, msg *chats.Message) bool {
 	listener, ok := r.in.(chats.AmbientInbox)
-	return ok && m.ThreadTS == "" && listener.WantsAmbient(msg.Chat)
+	return ok && (m.ThreadTS == "" || m.ThreadTS == m.TS) && listener.WantsAmbient(msg.Chat) // one with replies is of the channel, too
 }
 
 // nameLookupFor returns a nameLookup, which uses only cached names if the message is not for the bot.

@@ -211,8 +211,11 @@ func (o *Observer) Add(ctx context.Context, m chats.Message) error {
 	}
 }
 
-// Remove deletes a message of a chat, if it is stored.
+// Remove deletes a message of a chat, if it is stored. One that begins a thread was stored outside of it.
 func (o *Observer) Remove(ctx context.Context, chat chats.Chat, id string) error {
+	if chat.Thread == id {
+		chat = chat.WithoutThread()
+	}
 	err := o.cfg.Store.Delete(ctx, messagePrefix(chat, true)+id, storage.Any)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("delete a message of %s: %w", chat, err)

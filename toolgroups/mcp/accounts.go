@@ -114,6 +114,9 @@ func (c *Client) Disconnect(ctx context.Context, name, user string) (string, err
 	defer s.userServers.closeUser(user)
 	target := s.oauthServer()
 	target.HTTP = cmp.Or(target.HTTP, c.removedServer(name).HTTP)
+	if err := s.forgetWords(ctx); err != nil {
+		return "", err
+	}
 	return c.cfg.accounts.Disconnect(ctx, target, user)
 }
 

@@ -292,6 +292,15 @@ func whatItTellsOfAnAccount(t *testing.T, em *emulator.Server) {
 	if text := group(); strings.Contains(text, emulator.Grace) {
 		t.Errorf("everybody is told %q", text)
 	}
+	if _, err := d.c.Disconnect(t.Context(), "notes", grace); err != nil {
+		t.Error(err)
+	}
+	for entry, err := range d.cfg.Accounts.KV.List(t.Context(), storage.Range{Prefix: mcp.RecordPrefix}) {
+		if err != nil || strings.Contains(string(entry.Value), emulator.Grace) {
+			t.Errorf("%s outlives the account: %s, %v", entry.Key, entry.Value, err)
+		}
+	}
+	d.connect(t, grace, emulator.Grace)
 	if allowed, err := d.c.AllowChanges(t.Context(), "notes", d.c.Status()[0].ChangesCode); err != nil || !allowed {
 		t.Errorf("allowed: %t, %v", allowed, err)
 	}

@@ -55,7 +55,10 @@ func (s *server) call(ctx context.Context, judged entry, call toolgroups.Call, r
 	}
 	defer s.release(l, false)
 	tool := judged.Name
-	if own, ok := s.listed()[tool]; ok && s.parent != nil && s.effect(judged) != s.effect(judged.within(own)) {
+	if own, ok := s.listed()[tool]; s.parent != nil && s.effect(judged) != s.effect(judged.within(own)) {
+		if !ok {
+			return nil, toolgroups.Errorf(CodeUnavailable, "The server does not list this tool for this account, so it was not called.")
+		}
 		return nil, toolgroups.Errorf(CodeUnavailable, "With this account the tool does more than was known, so it was not called. Call it again: then it may ask first.")
 	}
 	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)

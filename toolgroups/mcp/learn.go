@@ -27,7 +27,6 @@ func (s *server) updateTools(l toolList) {
 		s.mu.Lock()
 		s.record.Listed = l
 		s.mu.Unlock()
-		l.Tools = s.parent.userServers.withinAll(l.Tools)
 		s.parent.updateTools(l)
 		return
 	}

@@ -95,7 +95,9 @@ func (s *server) acquirePersonal(user string, connectedAt time.Time) (*personalS
 		v = nil
 	}
 	if v == nil {
-		s.userServers.dropIdle()
+		for _, idle := range s.userServers.dropIdle() {
+			s.running.Go(idle.close) // which may wait for one that waits for the lock
+		}
 		one, err := s.newPersonal(user)
 		if err != nil {
 			return nil, err
@@ -129,7 +131,6 @@ func (s *server) newPersonal(user string) (*server, error) {
 func (p *personalServers) withinAll(entries []entry) []entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	entries = slices.Clone(entries)
 	for _, v := range p.byUser {
 		own := v.listed()
 		for i, e := range entries {
@@ -148,17 +149,18 @@ func (s *server) listed() map[string]entry {
 	return byName(s.record.Listed.Tools)
 }
 
-// dropIdle drops users without a connection if there are many users. The lock must be held.
-func (p *personalServers) dropIdle() {
+// dropIdle drops users without a connection if there are many users, and returns them to be closed. The lock must be held.
+func (p *personalServers) dropIdle() (idle []*personalServer) {
 	if len(p.byUser) < maxIdleUsers {
-		return
+		return nil
 	}
 	for user, v := range p.byUser {
 		if v.activeCalls == 0 && v.isIdle() {
-			v.close() // does not block: nothing is connected
+			idle = append(idle, v)
 			delete(p.byUser, user)
 		}
 	}
+	return idle
 }
 
 // isIdle reports whether the server is neither connected nor connecting.

@@ -101,9 +101,14 @@ func (e entry) within(other entry) entry {
 	return e
 }
 
+// byName returns entries by their names. Of several with one name the first counts, as it is offered, with the permissions
+// that all have.
 func byName(entries []entry) map[string]entry {
 	m := make(map[string]entry, len(entries))
 	for _, e := range entries {
+		if first, ok := m[e.Name]; ok {
+			e = first.within(e)
+		}
 		m[e.Name] = e
 	}
 	return m
@@ -296,6 +301,18 @@ func (s *server) change(ctx context.Context, change func(*record)) (r record, er
 	return r, err
 }
 
+// forgetWords drops what the server has said of itself and was not allowed: it may be about the account of anybody who leaves.
+func (s *server) forgetWords(ctx context.Context) error {
+	if s.lacksList() {
+		return nil
+	}
+	_, err := s.change(ctx, func(r *record) { r.Listed.Title, r.Listed.Instructions = r.Allowed.Title, r.Allowed.Instructions })
+	if err == nil {
+		_, err = s.reload(ctx)
+	}
+	return err
+}
+
 // reload reads the record again and reports whether that has changed the group.
 func (s *server) reload(ctx context.Context) (bool, error) {
 	r, _, _, err := s.load(ctx)
@@ -304,6 +321,7 @@ func (s *server) reload(ctx context.Context) (bool, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.listDigest = digest{} // the record may be another process's
 	if !r.hasList() { // nothing is stored, or by an administrator who has just added it
 		r.Listed = s.record.Listed
 	}

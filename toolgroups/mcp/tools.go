@@ -69,6 +69,7 @@ func (n toolNames) connectName() string { return n.server + "_connect" }
 // buildGroup makes the group from a record, which may have no list yet.
 func (s *server) buildGroup(r record) toolgroups.Group {
 	l := r.offered()
+	l.Tools = s.userServers.withinAll(l.Tools)
 	g := toolgroups.Group{
 		Name:        groupPrefix + s.name,
 		DisplayName: strings.TrimSuffix(s.name+" (MCP): "+l.Title, ": "), // shortened, it still has the name that the operator chose
