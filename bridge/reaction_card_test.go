@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -392,4 +393,41 @@ func TestAReactionAnswersAQuestionOfTheBot(t *testing.T) {
 func (r *harness) settled() {
 	r.t.Helper()
 	r.jobs(queue.OpenPrefix, func(open []queue.Job) bool { return len(open) == 0 })
+}
+
+// A card that may have been sent twice is decided by a reaction to the message that is known to show it, also if the
+// reaction to the other came while it was being sent.
+func TestAReactionToACopyOfACardDecidesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := &voter{}
+		r := newHarness(t, echo, voting(v, reactions()))
+		r.platform.fail = func(n int, arrived bool) error {
+			if n == 1 && arrived {
+				return &chats.SendError{Outcome: chats.Unknown, Err: errors.New("lost")}
+			}
+			return nil
+		}
+		card := vote()
+		card.Expires = time.Now().Add(time.Hour)
+		r.post("q", chatOne, card)
+		copied := r.platform.wait(t, 1)[0]
+		r.accept(reactTo(copied, "1", "👍", 1))
+		pass(t, 60)
+		all := r.platform.shown()
+		if len(all) != 2 || !all[1].repeat {
+			t.Fatalf("shown %+v", all)
+		}
+		r.accept(reactTo(copied, "1", "👍", 2))
+		pass(t, 60)
+		if got := v.seen(); len(got) > 0 {
+			t.Errorf("the copy was decided: %+v", got)
+		}
+		r.accept(reactTo(all[1], "1", "👍", 3))
+		pass(t, 60)
+		if got := v.seen(); len(got) != 1 || got[0].Choice != "yes" {
+			t.Errorf("presses %+v", got)
+		}
+		r.stop()
+	})
 }

@@ -442,6 +442,14 @@ func (f *form) instruction(field *toolgroups.Field) string {
 	return "Please reply to this message with it: " + want + "."
 }
 
+// reactions returns those that say yes and no; none if somebody decides for a chat.
+func (f *form) reactions() (yes, no chats.Feedback) {
+	if f.ByChat {
+		return "", ""
+	}
+	return chats.FeedbackGood, chats.FeedbackBad
+}
+
 // choices returns the buttons.
 func (f *form) choices() [][]Choice {
 	q := &f.Question
@@ -455,8 +463,8 @@ func (f *form) choices() [][]Choice {
 		}
 		rows = [][]Choice{{{Label: open, Value: pressOpen, URL: q.URL}, {Label: "Done", Value: pressDone, Style: chats.StylePrimary}}}
 	case len(q.Fields) == 0:
-		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary, Reaction: chats.FeedbackGood}}}
-		last[0].Reaction = chats.FeedbackBad
+		rows = [][]Choice{{{Label: "Agree", Value: pressSend, Style: chats.StylePrimary}}}
+		rows[0][0].Reaction, last[0].Reaction = f.reactions()
 	case f.FieldIndex >= len(q.Fields):
 		rows = [][]Choice{{{Label: "Send", Value: pressSend, Style: chats.StylePrimary}, {Label: "Start over", Value: pressAgain}}}
 	default:
@@ -477,7 +485,8 @@ func hostOf(address string) string {
 func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 	switch field.Type {
 	case toolgroups.FieldBoolean:
-		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes, Reaction: chats.FeedbackGood}, {Label: "No", Value: pressNo, Reaction: chats.FeedbackBad}})
+		yes, no := f.reactions()
+		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes, Reaction: yes}, {Label: "No", Value: pressNo, Reaction: no}})
 	case toolgroups.FieldChooseOne, toolgroups.FieldChooseMany:
 		for i, c := range field.Choices {
 			// In quotation marks, so that no choice of a server looks like a button of the bot.
