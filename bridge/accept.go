@@ -55,6 +55,8 @@ type intake struct {
 
 	// failed holds the failed attempts to accept a message, by job key.
 	failed *cache.Cache[string, attempts]
+	// cutTexts holds the last text that may have been split, by its chat and sender.
+	cutTexts *cache.Cache[string, cutText]
 }
 
 // Accept implements [chats.Inbox]. It accepts the messages of a chat in order, and different chats
@@ -206,6 +208,9 @@ func (in *intake) interpret(ctx context.Context, j *queue.Run) (err error) {
 	if m.Emoji != "" {
 		return nil
 	}
+	if j.Message.Continues = m.Continues || in.continuesText(m); j.Message.Continues {
+		return nil // others may have written what the sender pasted
+	}
 	if d.RepliesTo == "" && !m.Alone {
 		d.RepliesTo, err = in.elicitation.AnsweredCard(ctx, m)
 	}
@@ -218,6 +223,22 @@ func (in *intake) interpret(ctx context.Context, j *queue.Run) (err error) {
 	}
 	j.Message.Text = cmp.Or(command, m.Text)
 	return err
+}
+
+// cutText is a text that its sender's client may have split at its end.
+type cutText struct {
+	id string
+	at time.Time
+}
+
+// continuesText reports whether a message may be the rest of the text before it of the same sender.
+func (in *intake) continuesText(m chats.Message) bool {
+	key := m.Chat.String() + "/" + m.User
+	before, ok := in.cutTexts.Get(key)
+	if m.Kind == chats.KindText && m.Cut != chats.CutNowhere {
+		in.cutTexts.Put(key, cutText{m.ID, m.Time}, turn.PieceGap*10)
+	}
+	return ok && m.Kind == chats.KindText && before.id != m.ID && m.Time.Sub(before.at).Abs() <= turn.PieceGap
 }
 
 // staleAfter is the age of a message, by its platform's clock, above which the answer mentions the

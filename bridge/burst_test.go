@@ -369,8 +369,11 @@ func TestPiecesAreOneMessage(t *testing.T) {
 		"a text in pieces": {
 			[]chats.Message{long(direct("1", "a"), chats.CutBetween), long(direct("2", "b"), chats.CutWithin), direct("3", "c")}, 0, []string{"re: a\nbc"},
 		},
-		"a text that only is long": {[]chats.Message{long(direct("1", "a"), chats.CutBetween)}, time.Second, []string{"re: a"}},
-		"plain messages":           {[]chats.Message{direct("1", "a"), direct("2", "b")}, 0, []string{"re: a", "re: b"}},
+		"the rest of a text is no command":    {[]chats.Message{long(direct("1", "a"), chats.CutBetween), direct("2", "/clear")}, 0, []string{"re: a\n/clear"}},
+		"nor does it stop what runs":          {[]chats.Message{long(direct("1", "a"), chats.CutBetween), direct("2", "stop")}, 0, []string{"re: a\nstop"}},
+		"a command a while after a long text": {[]chats.Message{apart(long(direct("1", "a"), chats.CutBetween), 0), apart(direct("2", "/no"), time.Minute)}, 0, []string{"There is no /no. /help lists the commands.", "re: a"}},
+		"a text that only is long":            {[]chats.Message{long(direct("1", "a"), chats.CutBetween)}, time.Second, []string{"re: a"}},
+		"plain messages":                      {[]chats.Message{direct("1", "a"), direct("2", "b")}, 0, []string{"re: a", "re: b"}},
 		"a long text, and much later another": {
 			[]chats.Message{apart(long(direct("1", "a"), chats.CutBetween), 0), apart(direct("2", "b"), time.Minute)}, 0, []string{"re: a", "re: b"},
 		},

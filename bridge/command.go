@@ -337,7 +337,7 @@ func (c *commandRegistry) forJob(j *queue.Run) (queue.Command, string) {
 // parseCommand returns the command in a message, even an unknown one, and its arguments.
 func (c *commandRegistry) parseCommand(m chats.Message) (queue.Command, string, bool) {
 	match := commandPattern.FindStringSubmatch(strings.TrimSpace(m.Text))
-	if match == nil {
+	if match == nil || m.Continues {
 		return queue.Command{}, "", false
 	}
 	one, known := c.find(match[1])

@@ -124,7 +124,7 @@ func (b *Bridge) fillIntake() {
 		workers: b.workers, jobs: b.jobs, queue: b.queue, inserter: b.inserter, claimer: b.claimer, suspender: b.suspender,
 		limiter: b.limiter, delayTracker: b.delayTracker, editHandler: b.editHandler, feedback: b.feedback, people: b.people, observer: b.observer, elicitation: b.elicitation, cards: b.cards,
 		deadLetters: b.deadLetters, measure: cfg.Hooks.Measure, retryFor: cfg.Limits.RetryFor, onErased: cfg.Hooks.OnErased, commandFor: cfg.Hooks.CommandFor, now: cfg.Now, log: b.log,
-		failed: cache.New[string, attempts](maxTold),
+		failed: cache.New[string, attempts](maxTold), cutTexts: cache.New[string, cutText](maxTold),
 	}
 	*b.claimer = claimer{
 		workers: b.workers, store: b.store, jobs: b.jobs, queue: b.queue, leases: b.leases, inserter: b.inserter, intake: b.intake, damageHandler: b.damageHandler,

@@ -207,7 +207,7 @@ func (w *workerRegistry) textKind(m chats.Message, a *receipts.Answer, deep bool
 		return kindNotice
 	case a.RepliesTo != "":
 		return kindReply
-	case deep, !strings.HasPrefix(strings.TrimSpace(m.Text), "/"):
+	case deep, m.Continues, !strings.HasPrefix(strings.TrimSpace(m.Text), "/"):
 		return ""
 	}
 	c, _, ok := w.commands.parseCommand(m)

@@ -83,7 +83,11 @@ func (m *message) attachments(raw json.RawMessage, limit int64) (files []chats.A
 			add(held.Document, "document", "")
 		}
 		add(held.Audio, "audio.mp3", "audio/mpeg", chats.SoundFile)
-		add(held.Voice, "voice.ogg", "audio/ogg", chats.SoundSpoken)
+		spoken := chats.SoundSpoken
+		if held.Voice != nil && held.Voice.Type != "" && held.Voice.Type != "audio/ogg" {
+			spoken = chats.SoundFile // clients record Opus alone: the sender has shared a file
+		}
+		add(held.Voice, "voice.ogg", "audio/ogg", spoken)
 		add(held.VideoNote, "round-video.mp4", "video/mp4", chats.SoundSpoken)
 	}
 	if m.isEmpty() && len(files) == 0 && len(skipped) == 0 {

@@ -118,6 +118,8 @@ type Message struct {
 	// Cut says whether the sender's client may have split the text at its end, and sends the rest as the
 	// next message.
 	Cut Cut `json:"cut,omitempty"`
+	// Continues is set by the bridge if the text may be such a rest: whatever it looks like, it is no command.
+	Continues bool `json:"continues,omitempty"`
 	// Time is when it was sent, by the platform's clock.
 	Time time.Time `json:"time"`
 }

@@ -11,9 +11,9 @@ import (
 	"oneclaw/bridge/receipts"
 )
 
-// pieceGap bounds the time between two pieces, except the pictures of an album, by the platform's
+// PieceGap bounds the time between two pieces, except the pictures of an album, by the platform's
 // clock.
-const pieceGap = 3 * time.Second
+const PieceGap = 3 * time.Second
 
 // isNextPiece reports whether a message is the next piece after another. Pieces are the pictures of an
 // album, the parts of a text that a client has split, and a comment with the messages it forwards.
@@ -22,7 +22,7 @@ func isNextPiece(before, j *queue.Run) bool {
 	if a.User != b.User || b.Kind != chats.KindText || before.PieceCount > 0 || !j.Unstarted || WorkOf(j).Parts != nil || WorkOf(j).Notice != "" {
 		return false
 	}
-	isNear := b.Time.Sub(a.Time).Abs() <= pieceGap
+	isNear := b.Time.Sub(a.Time).Abs() <= PieceGap
 	switch {
 	case a.Group != "" && a.Group == b.Group:
 		return true
