@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,12 +196,15 @@ func (in *intake) admit(ctx context.Context, j *queue.Run) error {
 // else a command. What others wrote is no command of the sender.
 func (in *intake) interpret(ctx context.Context, j *queue.Run) (err error) {
 	m, d, command := j.Message, outbox.DeliveryOf(j), ""
-	if d.RepliesTo == "" && !m.Alone {
+	// A lone word that stops answers no question, unless it is a reply.
+	stops := m.Kind == chats.KindText && !m.Foreign && isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID())
+	isReply := slices.ContainsFunc(m.Quoted, func(q chats.Quoted) bool { return q.Kind == chats.RefReply })
+	if d.RepliesTo == "" && !m.Alone && (!stops || isReply) {
 		d.RepliesTo, err = in.elicitation.AnsweredCard(ctx, m)
 	}
 	switch {
 	case err != nil, d.RepliesTo != "", m.Kind != chats.KindText, m.Foreign:
-	case isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()):
+	case stops:
 		command = "/" + stopName
 	case in.commandFor != nil:
 		command, err = in.commandFor(ctx, m)
