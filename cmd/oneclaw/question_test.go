@@ -33,6 +33,14 @@ func TestAQuestionIsAnsweredAcrossAKill(t *testing.T) {
 		s.one("You said: rather in autumn.")
 		s.one("“rather in autumn”", "Answered")
 
+		s.say(0, "Plan a weekend trip, and ask me what I like") // as /help says
+		card = s.card("I have 2 questions", "Where would you like to go?")
+		s.press(0, card, card.buttons["“The sea”"], false)
+		card = s.card("“The sea”", "How would you like to travel?")
+		s.press(0, card, card.buttons["Skip"], false)
+		s.one("You said: The sea.", "real model")
+		s.one("“The sea”", "How would you like to travel?", "left out", "Answered")
+
 		s.say(0, "ask me where to: North or South")
 		s.isShown(s.card("Where to?"))
 		s.say(0, s.sign+"stop")
