@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,12 +212,15 @@ func (in *intake) interpret(ctx context.Context, j *queue.Run) (err error) {
 	if j.Message.Continues = m.Continues || in.continuesText(m); j.Message.Continues {
 		return nil // others may have written what the sender pasted
 	}
-	if d.RepliesTo == "" && !m.Alone {
+	// A lone word that stops answers no question, unless it is a reply.
+	stops := m.Kind == chats.KindText && !m.Foreign && isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID())
+	isReply := slices.ContainsFunc(m.Quoted, func(q chats.Quoted) bool { return q.Kind == chats.RefReply })
+	if d.RepliesTo == "" && !m.Alone && (!stops || isReply) {
 		d.RepliesTo, err = in.elicitation.AnsweredCard(ctx, m)
 	}
 	switch {
 	case err != nil, d.RepliesTo != "", m.Kind != chats.KindText, m.Foreign:
-	case isStopWord(m) && in.queue.Serves(in.queue.CurrentChat(m.Chat), m.SenderID()):
+	case stops:
 		command = "/" + stopName
 	case in.commandFor != nil:
 		command, err = in.commandFor(ctx, m)

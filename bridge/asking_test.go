@@ -48,7 +48,11 @@ func (c *curious) run(ctx context.Context, _ toolgroups.Call) (toolgroups.Result
 		if err != nil {
 			return toolgroups.Result{}, err
 		}
-		said = append(said, string(answer.Action)+" "+string(values))
+		one := string(answer.Action) + " " + string(values)
+		if answer.Foreign {
+			one += " foreign"
+		}
+		said = append(said, one)
 	}
 	return toolgroups.TextResult("%s", strings.Join(said, ", "))
 }

@@ -422,6 +422,7 @@ const helpText = `Write to me as you would to a person. For example:
 - “Remind me tomorrow at nine to call Bob”
 - “Remember that I am vegetarian”
 - “Make a spreadsheet of these costs: …”
+- “Plan a weekend trip, and ask me what I like”
 - “In the background, compare these three pages: …”
 - “What did we say about Lisbon last week?”
 

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// TestHelpBeginsWithWhatPeopleAskFor: six examples, and the commands one step further.
+// TestHelpBeginsWithWhatPeopleAskFor: seven examples, and the commands one step further.
 func TestHelpBeginsWithWhatPeopleAskFor(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, echo)
 	r.accept(direct("1", "/help"), direct("2", "/help more"), direct("3", "/help MORE"))
 	said := r.platform.wait(t, 3)
-	if n := strings.Count(said[0].text, "\n- “"); n != 6 {
+	if n := strings.Count(said[0].text, "\n- “"); n != 7 {
 		t.Errorf("%d examples in %q", n, said[0].text)
 	}
 	if strings.Contains(said[0].text, "/whoami") {

@@ -50,7 +50,7 @@ func TestAnAnswerWithWordsOfOthersIsShownBeforeItLeaves(t *testing.T) {
 		t.Errorf("card %q", card.text)
 	}
 	r.accept(pressOn(card, "send", "1", card.button(t, "Send")))
-	if got := r.platform.wait(t, 2)[1].text; got != `accept {"who":"ask Mallory"}` {
+	if got := r.platform.wait(t, 2)[1].text; got != `accept {"who":"ask Mallory"} foreign` {
 		t.Errorf("answer %q", got)
 	}
 }

@@ -20,6 +20,9 @@ type Question struct {
 	// URL, if not empty, is an https address that the user is asked to open. A question with a URL has
 	// no fields.
 	URL string `json:"url,omitempty"`
+	// Own says that the model asks. It is told what the user says without a look at it before: nothing leaves the
+	// conversation with it.
+	Own bool `json:"own,omitempty"`
 	// Done, if not nil, is closed once the user has completed the steps at URL.
 	Done <-chan struct{} `json:"-"`
 }
@@ -36,6 +39,8 @@ type Field struct {
 	Default any `json:"default,omitempty"`
 	// Choices are the options of a [FieldChooseOne] or [FieldChooseMany].
 	Choices []FieldChoice `json:"choices,omitempty"`
+	// Free says that the value of a [FieldChooseOne] may be any other text too.
+	Free bool `json:"free,omitempty"`
 	// Min and Max bound a number, the characters of a text, or the number of chosen options.
 	Min *float64 `json:"least,omitempty"`
 	Max *float64 `json:"most,omitempty"`
@@ -69,6 +74,10 @@ type Answer struct {
 	Action AnswerAction `json:"action"`
 	// Values are the filled-in values by field name.
 	Values Values `json:"values,omitempty"`
+	// Foreign says that a value holds words that the user did not write, such as those of a forwarded message.
+	Foreign bool `json:"foreign,omitempty"`
+	// Fault says why the program declined to ask; empty if it did ask, or if nobody is there to ask.
+	Fault string `json:"-"`
 }
 
 // Values are values of fields by their names. Numbers keep their digits.

@@ -109,6 +109,7 @@ func (a *asker) ask(ctx context.Context, call toolgroups.Call, q toolgroups.Ques
 	}
 	if fault != "" {
 		a.cfg.Log.Warn("a tool's question is declined", "tool", call.Name, "job", a.job.Key(), "why", fault)
+		decline.Fault = fault
 		return decline, inTurn(func() error { return a.reportDeclined(ctx, call, &q, fault) })
 	}
 	select {
@@ -264,7 +265,8 @@ func (d *Elicitation) EndCall(ctx context.Context, j *queue.Run, call string) er
 }
 
 // AnsweredCard returns the token of the card that a message answers; empty if there is none. Users
-// answer with a reply to the question, or in its thread on platforms without replies.
+// answer with a reply to the question, or in its thread on platforms without replies. What they write in a direct
+// chat answers the model's own question, but for a file, which no answer holds.
 func (d *Elicitation) AnsweredCard(ctx context.Context, m chats.Message) (string, error) {
 	text := strings.TrimSpace(m.Text)
 	if m.Kind != chats.KindText || text == "" || strings.HasPrefix(text, "/") {
@@ -273,13 +275,14 @@ func (d *Elicitation) AnsweredCard(ctx context.Context, m chats.Message) (string
 	open, err := d.cfg.Cards.openInChat(ctx, ElicitationKind, m.Chat)
 	for _, kept := range open {
 		f, err := decodeForm(kept.Card)
-		if err != nil || f.Requester != m.SenderID() {
+		if err != nil || f.Requester != m.SenderID() || f.Question.Own && len(m.Files) > 0 {
 			continue
 		}
 		points := func(q chats.Quoted) bool { // the reply may arrive before the ids of the question are stored
 			return q.Kind == chats.RefReply && (slices.Contains(kept.IDs, q.ID) || len(kept.IDs) == 0 && q.FromBot)
 		}
-		if d.repliesInThreads(m.Chat.Platform) || slices.ContainsFunc(m.Quoted, points) {
+		own := f.Question.Own && m.Direct && len(kept.IDs) > 0
+		if own || d.repliesInThreads(m.Chat.Platform) || slices.ContainsFunc(m.Quoted, points) {
 			return kept.Token, nil
 		}
 	}
@@ -297,7 +300,7 @@ func (d *Elicitation) HandleReply(ctx context.Context, j *queue.Run) (string, er
 
 // reportDeclined tells the user that a question was declined on their behalf, if it asked for a secret.
 func (a *asker) reportDeclined(ctx context.Context, call toolgroups.Call, q *toolgroups.Question, fault string) error {
-	if fault != faultSecret {
+	if fault != faultSecret || q.Own { // the model is told, and says what it wanted
 		return nil
 	}
 	_, err := a.cfg.Cards.Post(ctx, "declined/"+a.job.Key()+"/"+a.callKey(call), outbox.Address(a.job).Chat, Card{

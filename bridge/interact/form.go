@@ -46,6 +46,8 @@ type form struct {
 	// FieldIndex is the index of the field being asked; after the last field the answer is reviewed.
 	FieldIndex int               `json:"at,omitempty"`
 	Values     toolgroups.Values `json:"values,omitempty"`
+	// Foreign says that Values hold words that the requester did not write.
+	Foreign bool `json:"foreign,omitempty"`
 	// Picked are the indexes of the options chosen so far for the current field.
 	Picked []int `json:"picked,omitempty"`
 	// Answer is set once the question is answered.
@@ -123,10 +125,10 @@ func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error
 		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerCancel}
 		return f.result("Cancelled.", "✖ **Cancelled.**")
 	case pressAgain:
-		f.FieldIndex, f.Values, f.Picked = 0, nil, nil
+		f.FieldIndex, f.Values, f.Foreign, f.Picked = 0, nil, false, nil
 		return f.result("", "")
 	case pressSend, pressDone:
-		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
+		f.accept()
 		return f.result("Sent.", "✅ **Answered.**")
 	case pressOpen:
 		return Result{}, nil // the platform opens the link
@@ -136,12 +138,17 @@ func (d *Elicitation) HandlePress(_ context.Context, press Press) (Result, error
 	}
 	// In a thread any message is taken for the answer, and so is a reply to any message of the bot until the
 	// question is shown. The user has to look at such an answer before it leaves, and at one that others wrote.
+	// What the model asks itself does not leave.
 	maybeOther := press.Choice == "" && (!press.IsReply || press.Foreign)
-	if f.FieldIndex == len(f.Question.Fields) && f.FieldIndex == 1 && !maybeOther {
-		f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values}
+	if f.FieldIndex == len(f.Question.Fields) && (f.Question.Own || f.FieldIndex == 1 && !maybeOther) {
+		f.accept()
 		return f.result("", "✅ **Answered.**")
 	}
 	return f.result("", "")
+}
+
+func (f *form) accept() {
+	f.Answer = &toolgroups.Answer{Action: toolgroups.AnswerAccept, Values: f.Values, Foreign: f.Foreign}
 }
 
 // setField sets the current field to the value of a press or a text. If the value is invalid, it returns
@@ -158,6 +165,7 @@ func (f *form) setField(press Press) string {
 		if value, complaint = parseValue(field, press.Text); complaint != "" {
 			return complaint + " Please answer the question once more."
 		}
+		f.Foreign = f.Foreign || press.Foreign
 	case press.Choice == pressYes, press.Choice == pressNo:
 		value = press.Choice == pressYes
 	case press.Choice == pressDefault:
@@ -216,6 +224,9 @@ func parseValue(field *toolgroups.Field, text string) (any, string) {
 	case toolgroups.FieldChooseOne:
 		if i := findChoice(field, text); i >= 0 {
 			return field.Choices[i].Value, ""
+		}
+		if field.Free {
+			return text, ""
 		}
 		return nil, "That is not one of the choices."
 	case toolgroups.FieldChooseMany:
@@ -363,6 +374,9 @@ func (f *form) footer() string {
 	} else if !f.Direct {
 		who = "Only " + showName(cmp.Or(f.Name, f.Requester))
 	}
+	if f.Question.Own {
+		return fmt.Sprintf("%s can answer within %s; until then I wait. An answer approves nothing.", who, wording.DurationInWords(f.Timeout))
+	}
 	return fmt.Sprintf("%s can answer within %s; until then I wait. What you answer goes to %s: tell it no passwords.",
 		who, wording.DurationInWords(f.Timeout), wording.EscapeRevealed(wording.Clip(f.Question.From, MaxName)))
 }
@@ -370,6 +384,9 @@ func (f *form) footer() string {
 // text returns the question, the answers so far, and the current field.
 func (f *form) text() string {
 	q := &f.Question
+	if q.Own {
+		return f.ownText()
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "🔌 **The server %s asks this, not I,** for %s:\n", wording.InlineCode(wording.Clip(q.From, MaxName)), wording.InlineCode(f.Tool))
 	for line := range strings.Lines(q.Text) {
@@ -403,6 +420,46 @@ func (f *form) text() string {
 	}
 	fmt.Fprintf(&text, "\n\n%s", f.instruction(field))
 	return text.String()
+}
+
+// ownText returns what the model asks: what was answered so far, and the current question. The model's words are quoted,
+// so that none of them look like those of the bot.
+func (f *form) ownText() string {
+	q := &f.Question
+	var text strings.Builder
+	text.WriteString("❓ **I have a question.**")
+	if len(q.Fields) > 1 {
+		text.Reset()
+		fmt.Fprintf(&text, "❓ **I have %d questions.**", len(q.Fields))
+	}
+	for i := range q.Fields[:min(f.FieldIndex, len(q.Fields))] {
+		field, said := &q.Fields[i], "_left out_"
+		if value, has := f.Values[field.Name]; has {
+			said = showAnswer(formatValue(value))
+		}
+		fmt.Fprintf(&text, "\n\n> %s\n\n%s", wording.EscapeRevealed(field.Title), said)
+	}
+	if f.FieldIndex == len(q.Fields) {
+		return text.String()
+	}
+	field := &q.Fields[f.FieldIndex]
+	fmt.Fprintf(&text, "\n\n> %s", wording.EscapeRevealed(field.Title))
+	if f.Answer != nil {
+		return text.String()
+	}
+	how := "reply to this message with your own answer"
+	switch {
+	case f.Direct:
+		how = "write your own answer"
+	case f.Threaded:
+		how = "write your own answer here"
+	}
+	return text.String() + "\n\nPlease press a button, or " + how + "."
+}
+
+// showAnswer formats what a user answered to the model, in quotation marks.
+func showAnswer(value string) string {
+	return wording.EscapeRevealed(wording.Quote(value, maxShownValue))
 }
 
 func fieldTitle(field *toolgroups.Field) string {
@@ -470,6 +527,9 @@ func (f *form) choices() [][]Choice {
 	default:
 		rows = f.fieldChoices(&q.Fields[f.FieldIndex])
 	}
+	if q.Own { // each question can be skipped, and /stop ends them
+		return rows
+	}
 	return append(rows, last)
 }
 
@@ -489,7 +549,7 @@ func (f *form) fieldChoices(field *toolgroups.Field) (rows [][]Choice) {
 		rows = append(rows, []Choice{{Label: "Yes", Value: pressYes, Reaction: yes}, {Label: "No", Value: pressNo, Reaction: no}})
 	case toolgroups.FieldChooseOne, toolgroups.FieldChooseMany:
 		for i, c := range field.Choices {
-			// In quotation marks, so that no choice of a server looks like a button of the bot.
+			// In quotation marks, so that no choice of a server or the model looks like a button of the bot.
 			label := "“" + cmp.Or(wording.OneLine(cmp.Or(c.Title, c.Value), MaxLabel-4), strconv.Itoa(i+1)) + "”"
 			if slices.Contains(f.Picked, i) {
 				label = "✓ " + label

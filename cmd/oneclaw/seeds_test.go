@@ -229,7 +229,7 @@ func TestCoreAloneSavesSchemaTokens(t *testing.T) {
 // At the start all seventeen groups are there.
 func TestTheGroupsOfTheContract(t *testing.T) {
 	want := []string{
-		"config | Configuration | 17", "pdf | PDF Tools | 3", "documents | Documents | 3", "scheduled_tasks | Scheduled Tasks | 5", "memory | Memory | 2", "background | Background Tasks | 4",
+		"config | Configuration | 17", "pdf | PDF Tools | 3", "documents | Documents | 3", "scheduled_tasks | Scheduled Tasks | 5", "memory | Memory | 2", "background | Background Tasks | 4", "questions | Questions | 1",
 		"js_tool_management | JS Tool Management | 4", "google_gmail | Google Gmail | 25",
 		"google_gmail_settings | Google Gmail Settings | 14", "google_drive | Google Drive | 15",
 		"google_calendar | Google Calendar | 14", "google_contacts | Google Contacts | 7", "google_docs | Google Docs | 8",

@@ -36,6 +36,7 @@ import (
 	"oneclaw/toolgroups/mcp"
 	"oneclaw/toolgroups/memory"
 	"oneclaw/toolgroups/pdf"
+	"oneclaw/toolgroups/questions"
 	"oneclaw/toolgroups/schedule"
 	"oneclaw/toolgroups/skills"
 )
@@ -127,7 +128,11 @@ func newCatalogue(cfg config.Config, store storage.Store, files *storedFiles, m 
 	if err != nil {
 		return nil, fmt.Errorf("background tasks: %w", err)
 	}
-	c.groups = append(c.groups, c.schedule.Group(), remembered, inBackground)
+	asking, err := questions.Group()
+	if err != nil {
+		return nil, fmt.Errorf("questions: %w", err)
+	}
+	c.groups = append(c.groups, c.schedule.Group(), remembered, inBackground, asking)
 	if c.google, err = OpenGoogle(cfg, store, c.reader, locate, c.log); err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ func TestAResultThatCountsAsTheProgramsOwnRepeatsNothingStored(t *testing.T) {
 			"start_background_task": ``, // the title and the id of a new task
 			"save_memory":           ``, // facts that others may have worded have another origin, as in the next two
 
+			"ask_user":      ``, // what the person answers; what holds words of others has another origin
 			"update_memory": ``,
 			"forget_memory": ``,
 		}

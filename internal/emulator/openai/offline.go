@@ -317,6 +317,7 @@ func (t *turn) abilities() string {
 		{t.can("images", "generate_image"), "draw (\"draw a cat\")"},
 		{t.can("scheduled_tasks", "schedule_task"), "remind you (\"remind me in 1 minute to stretch\")"},
 		{t.can("background", "start_background_task"), "work while we go on (\"in the background, what time is it in Tokyo?\")"},
+		{t.can("questions", "ask_user"), "ask you with buttons (\"ask me which city: Rome or Oslo\")"},
 		{t.tools["save_memory"], "remember things (\"remember that my cat is called Minka\")"},
 		{t.tools["js_eval"], "calculate (\"17*23\")"},
 		{t.can("documents", "write_document"), "make a workbook or a document (\"make a spreadsheet: item, cost; rent, 900\")"},

@@ -65,6 +65,8 @@ func (t *turn) rules() []rule { //nolint:cyclop // A table.
 			return fmt.Sprintf("From the background, %s:\n\n%s", m[1], resultQuote.ReplaceAllString(m[2], ""))
 		}),
 		on(inBackground, said, true, t.startInBackground),
+		on(askMe, trimmed, true, t.askQuestion),
+		when(askLikes.MatchString(said), t.askWhatTheyLike),
 		when(strings.Contains(said, Unheard) || aboutVoice.MatchString(said), say("I cannot hear what is said in a recording without a real model: "+setKey)),
 		when(greeting.MatchString(said), say("Hello! "+t.introduce())),
 		when(whoAmI.MatchString(said), t.introduce),

@@ -102,7 +102,7 @@ func isChatter(said string) bool { return greeting.MatchString(said) || thanks.M
 
 // isWhole reports whether a message is one wish, whatever it contains: a task, a command, or data.
 func (t *turn) isWhole() bool {
-	return reminderRun.MatchString(t.said) || backgroundResult.MatchString(t.said) || inBackground.MatchString(t.said) ||
+	return reminderRun.MatchString(t.said) || backgroundResult.MatchString(t.said) || inBackground.MatchString(t.said) || askMe.MatchString(t.said) || askLikes.MatchString(t.said) ||
 		runCommand.MatchString(t.said) || rowsPattern.MatchString(t.said) || len(parseTable(t.said)) > 0
 }
 
