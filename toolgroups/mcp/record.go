@@ -322,7 +322,7 @@ func (s *server) reload(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listDigest = digest{} // the record may be another process's
-	if !r.hasList() { // nothing is stored, or by an administrator who has just added it
+	if !r.hasList() {       // nothing is stored, or by an administrator who has just added it
 		r.Listed = s.record.Listed
 	}
 	return s.use(r), nil
