@@ -149,7 +149,7 @@ func TestFirstRequestWithTenServers(t *testing.T) {
 		for _, name := range names {
 			wantIn(t, first.Messages[0].Content, "mcp_"+name+": ")
 		}
-		if text := string(first.ToolsJSON); routing == search.RoutingSearch && !strings.Contains(text, "among 629 ") {
+		if text := string(first.ToolsJSON); routing == search.RoutingSearch && !strings.Contains(text, "among 630 ") {
 			t.Errorf("search does not have the 130 tools of users and 500 of servers: %s", tail(text, 1500))
 		}
 		if t.Logf("%s: %d tokens", routing, tokens); tokens > firstTokens {
