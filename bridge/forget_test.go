@@ -160,6 +160,7 @@ func TestTheQuestionOfForgetNamesAllThatIsKept(t *testing.T) {
 	names := map[string]string{ // what a row of the table begins with, and its name in the question
 		"model usage":                         "how much you have used",
 		"that the bot was blocked":            "", // not by who can send /forget
+		"that the bot has introduced itself":  "", // of the chat alone, and names nobody
 		"who may talk":                        "your permission to talk to me",
 		"strangers":                           "", // who may send /forget has been let in
 		"in the conversation of another user": "your id where you allowed or changed something for others",

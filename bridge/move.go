@@ -181,6 +181,9 @@ func (m *mover) moveState(ctx context.Context, from, to chats.Chat) error {
 	if err := m.observer.Move(ctx, from, to); err != nil {
 		return err
 	}
+	if err := setIntroduced(ctx, m.store, to); err != nil { // a chat that moves is not new to the bot
+		return err
+	}
 	// Earlier conversations are searched under the new id.
 	former, err := conversation.Conversations(ctx, m.store, chats.Message{Chat: from}.Owner())
 	if err != nil {

@@ -28,6 +28,7 @@ type intake struct {
 	agent    *agentEvent
 	reaction *reaction
 	view     *viewChange
+	joined   *joinEvent
 }
 
 // decode decodes a payload. It returns an empty intake if the payload does not concern the bot, and
@@ -66,6 +67,8 @@ func (s identity) decodeEvent(o eventWrapper) (intake, error) {
 	switch {
 	case kind.Type == sessionStopped, kind.Type == homeOpened, kind.Type == threadStarted:
 		return s.decodeAgentEvent(o)
+	case kind.Type == memberJoined:
+		return s.decodeJoin(o)
 	case kind.Type == contextChanged:
 		return decodeViewChange(o)
 	case isReaction(kind.Type):
@@ -110,6 +113,8 @@ func (in intake) queueKey() string {
 		return in.reaction.Channel + "/" + in.reaction.TS
 	case in.view != nil:
 		return in.view.User
+	case in.joined != nil:
+		return in.joined.Channel
 	case in.event == nil:
 		return ""
 	}

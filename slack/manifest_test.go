@@ -63,7 +63,7 @@ func TestNoScopeWithoutACall(t *testing.T) {
 		more, _ := emulator.MethodScopes(name)
 		needs = append(needs, more...)
 	}
-	for _, event := range []string{"app_context_changed", "app_home_opened", "app_mention", "message.channels", "message.groups", "message.im", "message.mpim", "reaction_added", "reaction_removed"} {
+	for _, event := range []string{"app_context_changed", "app_home_opened", "app_mention", "member_joined_channel", "message.channels", "message.groups", "message.im", "message.mpim", "reaction_added", "reaction_removed"} {
 		if scope, known := emulator.EventScope(event); scope != "" || !known {
 			needs = append(needs, []string{scope})
 		}

@@ -180,6 +180,8 @@ func (r *receiver) accept(ctx context.Context, in intake) (reply string, err err
 		msg = r.convertPress(ctx, in.press)
 	case in.agent != nil:
 		msg = r.convertAgentEvent(ctx, in.agent)
+	case in.joined != nil:
+		err = r.acceptJoin(ctx, in.joined)
 	case in.view != nil:
 		r.views.Put(in.view.User, in.view.Context, viewAge)
 	case in.reaction != nil && r.serves(in.reaction.Channel, isDirectID(in.reaction.Channel)):

@@ -23,6 +23,12 @@ func (r *receiver) acceptMemberships(ctx context.Context, raws []json.RawMessage
 		if err := in.SetMember(ctx, chat, u.Member.New.canWrite()); err != nil {
 			return fmt.Errorf("membership in %s: %w", chat, err)
 		}
+		added := u.Member.Chat.Type != "private" && !u.Member.Old.isIn() && u.Member.New.canWrite()
+		if host, ok := r.in.(chats.AddedInbox); ok && added {
+			if err := host.Added(ctx, chat); err != nil {
+				return fmt.Errorf("added to %s: %w", chat, err)
+			}
+		}
 	}
 	return nil
 }

@@ -183,6 +183,7 @@ type pressedMessage struct {
 type memberUpdate struct {
 	Chat chat   `json:"chat"`
 	From user   `json:"from"`
+	Old  member `json:"old_chat_member"`
 	New  member `json:"new_chat_member"`
 }
 
@@ -191,6 +192,17 @@ type member struct {
 	Status   string `json:"status"`
 	IsMember bool   `json:"is_member"`
 	CanSend  bool   `json:"can_send_messages"`
+}
+
+// isIn reports whether the bot is in the chat.
+func (m member) isIn() bool {
+	switch m.Status {
+	case "", "left", "kicked":
+		return false
+	case "restricted":
+		return m.IsMember
+	}
+	return true
 }
 
 // canWrite reports whether the bot may write there.

@@ -213,6 +213,13 @@ type MembershipInbox interface {
 	SetMember(ctx context.Context, chat Chat, member bool) error
 }
 
+// AddedInbox is an [Inbox] that introduces the bot in shared chats.
+type AddedInbox interface {
+	// Added tells that the bot was added to a shared chat where it may write. It may be called again, also
+	// after an error.
+	Added(ctx context.Context, chat Chat) error
+}
+
 // CommandInbox is an [Inbox] that knows its commands, for platforms without slash commands.
 type CommandInbox interface {
 	// Command returns the command with the given name, including hidden ones; false if there is none that users

@@ -60,6 +60,8 @@ type Card struct {
 	AlsoQuoted []string `json:"also_of,omitempty"`
 	// ReplyTo is the message that the card replies to. Only shared chats show it.
 	ReplyTo string `json:"reply_to,omitempty"`
+	// Once says that the card is rather missing than shown twice, if a crash leaves open whether it arrived.
+	Once bool `json:"once,omitempty"`
 }
 
 // Choice is a button of a [Card].

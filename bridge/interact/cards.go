@@ -220,6 +220,9 @@ func (d *Cards) Parts(ctx context.Context, j *queue.Run) ([]receipts.Part, error
 		return []receipts.Part{}, nil
 	}
 	parts, _ := d.render(j, kept)
+	for i := range parts {
+		parts[i].Once = kept.Once
+	}
 	return parts, nil
 }
 

@@ -263,6 +263,10 @@ func (s *Sender) trySend(ctx, patience context.Context, j *queue.Run, p *receipt
 	call, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	d := DeliveryOf(j)
+	if p.Once && !d.firstRecorded && (p.State == receipts.PartSending || p.State == receipts.PartUnknown) {
+		p.State = receipts.PartSent
+		return nil
+	}
 	if !d.firstRecorded || s.cfg.OwnsSafely != nil {
 		if err := s.recordSending(call, j, p); err != nil {
 			return err

@@ -240,6 +240,8 @@ type Part struct {
 	// sent as a new message. A part with RemovesButtons only removes buttons, and is dropped then.
 	ReplacesID     string `json:"edit,omitempty"`
 	RemovesButtons bool   `json:"last,omitempty"`
+	// Once says that the part is not sent again if it may have arrived.
+	Once bool `json:"once,omitempty"`
 	// Bare says that the platform refused the part as it was, so it has neither formatting nor buttons.
 	// Incident, if that was refused too, is the incident that a line shows in place of the part.
 	Bare     bool   `json:"bare,omitempty"`

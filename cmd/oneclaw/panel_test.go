@@ -20,7 +20,7 @@ func TestThePanelLoadsAGroup(t *testing.T) {
 	w.ask(bot, ann, "hello", nil)
 	wantIn(t, w.ask(bot, ann, "/tools", nil), "Just ask: I load the tools that I need. For example:\n", "PDF Tools – “What does page 3 of this PDF say?”", "Loaded: none.")
 	w.tap(bot, ann, "Show all")
-	wantIn(t, w.shows(bot, ann, "13 of 163 tools are loaded"), "So far in this chat: about ", "were saved")
+	wantIn(t, w.shows(bot, ann, "13 of 165 tools are loaded"), "So far in this chat: about ", "were saved")
 	wantIn(t, w.tap(bot, ann, "PDF Tools"), "Loading PDF Tools.")
 	w.shows(bot, ann, "Loaded: PDF Tools.")
 	w.ask(bot, ann, "hello", nil)

@@ -217,8 +217,8 @@ func TestCoreAloneSavesSchemaTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := codec.Count(registry.Listing()); err != nil || n > 385 {
-		t.Errorf("the listing costs %d tokens, more than 385 (%v)", n, err)
+	if n, err := codec.Count(registry.Listing()); err != nil || n > 400 {
+		t.Errorf("the listing costs %d tokens, more than 400 (%v)", n, err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestCoreAloneSavesSchemaTokens(t *testing.T) {
 // contract: their names, how people and the model are told of them, their sizes, who may
 // load them, and the order of the listing.
 //
-// At the start all seventeen groups are there.
+// At the start all nineteen groups are there.
 func TestTheGroupsOfTheContract(t *testing.T) {
 	want := []string{
 		"config | Configuration | 17", "pdf | PDF Tools | 3", "documents | Documents | 3", "scheduled_tasks | Scheduled Tasks | 5", "memory | Memory | 2", "background | Background Tasks | 4", "questions | Questions | 1",
@@ -234,7 +234,7 @@ func TestTheGroupsOfTheContract(t *testing.T) {
 		"google_gmail_settings | Google Gmail Settings | 14", "google_drive | Google Drive | 15",
 		"google_calendar | Google Calendar | 14", "google_contacts | Google Contacts | 7", "google_docs | Google Docs | 8",
 		"google_sheets | Google Sheets | 9", "google_slides | Google Slides | 7", "google_forms | Google Forms | 5",
-		"google_tasks | Google Tasks | 8",
+		"google_tasks | Google Tasks | 8", "web_search | Web Search | 1",
 	}
 	var got, listed []string
 	for _, g := range registryOf(t).Groups() {

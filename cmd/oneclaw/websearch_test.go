@@ -67,6 +67,26 @@ func TestTheWebIsSearched(t *testing.T) {
 	})
 }
 
+// TestAFirstSearchNeedsNoKey: the open sources are asked, nothing is charged, and their results are quoted, and named
+// below the answer, like those of any service.
+func TestAFirstSearchNeedsNoKey(t *testing.T) {
+	t.Parallel()
+	onBothPlatforms(t, false, &webSearcher{}, func(s *botChat) {
+		server := websearch.New(websearch.Config{Pages: []websearch.Page{{Title: "Comets", URL: "https://wiki.example/comet", Text: "A comet is a body of ice."}}})
+		web := httptest.NewServer(server)
+		s.t.Cleanup(web.Close)
+		s.w.env["WIKIPEDIA_URL"], s.w.env["HACKER_NEWS_URL"] = web.URL+"/wikipedia", web.URL+"/hackernews"
+		s.w.env["ONECLAW_TOOLS_ALLOW_PRIVATE"], s.w.env["ONECLAW_BUDGET_TOTAL_USD"] = "127.0.0.1/32", "1"
+		server.Fail(websearch.HackerNews, websearch.Answer{Status: 429, Body: "{}", RetryAfter: "60"})
+		s.start()
+		s.say(0, "what about the comet?")
+		wantIn(s.t, s.one("A comet was seen.").text, "Sources: ", "Comets")
+		if requests := server.Requests(); len(requests) != 2 || requests[0].Status != 200 || requests[1].Status != 429 {
+			s.t.Errorf("searched %+v", requests)
+		}
+	})
+}
+
 // TestSourcesOutliveAKill kills the bot between the results and the answer.
 func TestSourcesOutliveAKill(t *testing.T) {
 	t.Parallel()
@@ -91,7 +111,11 @@ func TestWebSearchIsThereWhenItIsSetUp(t *testing.T) {
 		want  string // what is wrong
 		order string
 	}{
-		"none":      {nil, "", ""},
+		"none":      {nil, "", "wikipedia hackernews"},
+		"off":       {[]string{"EXA_API_KEY=e", "ONECLAW_WEB_SEARCH=off"}, "", ""},
+		"mixed":     {[]string{"EXA_API_KEY=e", "ONECLAW_WEB_SEARCH=exa,wikipedia"}, "", "exa wikipedia"},
+		"contact":   {[]string{"ONECLAW_WEB_SEARCH_CONTACT=ann@example.org (Ann)"}, "ONECLAW_WEB_SEARCH_CONTACT", ""},
+		"language":  {[]string{"WIKIPEDIA_URL=pt.wikipedia.org"}, "WIKIPEDIA_URL", ""},
 		"all":       {[]string{"EXA_API_KEY=e", "SEARXNG_URL=http://s", "BRAVE_API_KEY=b"}, "", "brave exa searxng"},
 		"order":     {[]string{"EXA_API_KEY=e", "SEARXNG_URL=http://s", "ONECLAW_WEB_SEARCH=searxng,exa"}, "", "searxng exa"},
 		"left out":  {[]string{"EXA_API_KEY=e", "SEARXNG_URL=http://s", "ONECLAW_WEB_SEARCH=searxng"}, "", "searxng"},

@@ -35,6 +35,7 @@ func (d *checker) checks() []doctor.Check {
 		{Name: "user tools", Run: d.checkUserTools},
 		{Name: "mcp", Run: d.checkServers},
 		{Name: "google", Run: d.checkGoogle},
+		{Name: "web search", Run: d.checkWebSearch},
 		{Name: "listen", Run: d.checkListen},
 		{Name: "cluster", Run: d.checkCluster},
 	}...)

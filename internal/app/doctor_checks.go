@@ -362,6 +362,26 @@ func (d *checker) checkGoogle(_ context.Context) *doctor.Finding {
 	return doctor.OK("set up")
 }
 
+// checkWebSearch tells what searches of the web ask. It asks nothing, since each search may cost.
+func (d *checker) checkWebSearch(_ context.Context) *doctor.Finding {
+	services, err := d.cfg.Tools.WebSearch.Services()
+	if err != nil {
+		return nil // the start has failed for the same reason
+	}
+	names := make([]string, 0, len(services))
+	for _, s := range services {
+		names = append(names, s.Name)
+	}
+	asked := strings.Join(names, ", ")
+	switch {
+	case len(services) == 0:
+		return doctor.OK("off (ONECLAW_WEB_SEARCH)")
+	case d.cfg.Tools.WebSearch.UsesOnlyOpenSources():
+		return doctor.OK("asks %s, which need no key; BRAVE_API_KEY, TAVILY_API_KEY, EXA_API_KEY or SEARXNG_URL search the whole web", asked)
+	}
+	return doctor.OK("asks %s, in this order", asked)
+}
+
 func (d *checker) checkListen(ctx context.Context) *doctor.Finding {
 	if d.running {
 		return doctor.OK("%s, if that is where the running bot listens", d.cfg.Listen)

@@ -66,7 +66,7 @@ var layers = []layer{
 	{"toolgroups/search", []string{"toolgroups", "toolgroups/search/meaning", "internal/cache", "internal/wording"}},
 	{"toolgroups/search/meaning", nil},
 	{"toolgroups/search/meaning/generate", []string{"toolgroups/search/meaning"}},
-	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/readable", "internal/rescue", "internal/wording", "internal/workspace"}},
+	{"toolgroups/google/service", []string{"toolgroups", "toolgroups/files", "internal/readable", "internal/rescue", "internal/retry", "internal/wording", "internal/workspace"}},
 	{"toolgroups/google/*", []string{"toolgroups", "toolgroups/files", "toolgroups/google/service", "internal/readable", "internal/retry", "internal/wording", "internal/workspace"}},
 	{"toolgroups/memory", []string{"toolgroups", "toolgroups/search", "internal/wording", "storage"}},
 	{"toolgroups/*", []string{"toolgroups", "toolgroups/files", "storage", "internal/cache", "internal/settings", "internal/rescue", "internal/workspace", "storage/folder", "internal/guard", "internal/sandbox", "internal/named", "internal/readable", "internal/redact", "internal/retry", "internal/wording"}},

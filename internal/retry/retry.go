@@ -8,6 +8,8 @@ package retry
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -51,4 +53,16 @@ func Wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// After parses the Retry-After header (RFC 9110), which has seconds or a date.
+func After(h http.Header, now time.Time) (time.Duration, bool) {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds <= 1<<30 {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now)), true
+	}
+	return 0, false
 }

@@ -86,7 +86,7 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		next, ok := rewindBody(req)
 		var asked time.Duration
 		if resp != nil {
-			asked, _ = service.RetryAfter(resp.Header, t.now())
+			asked, _ = retry.After(resp.Header, t.now())
 		}
 		wait := pauses.Next(asked)
 		if deadline, has := req.Context().Deadline(); !ok || wait > maxPause || has && t.now().Add(wait).After(deadline) {

@@ -11,6 +11,6 @@ import (
 func Read(service string, status int, body []byte, count int) ([]toolgroups.Source, string, error) {
 	s, q := Service{Name: service}, query{Text: "x", Count: count}
 	pages, err := s.parseReply(guard.Reply{Response: &http.Response{StatusCode: status}, Data: body}, q)
-	r := formatResult(s, q, pages)
+	r := formatResult(q, []answer{{s, pages}}, nil)
 	return r.Sources, r.Text, err
 }

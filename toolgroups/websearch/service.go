@@ -2,6 +2,7 @@ package websearch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,15 +29,22 @@ const (
 	Tavily  = "tavily"
 	Exa     = "exa"
 	SearXNG = "searxng"
+
+	// Wikipedia and HackerNews are open sources, which need no key.
+	Wikipedia  = "wikipedia"
+	HackerNews = "hackernews"
 )
 
 // Service is a search service.
 type Service struct {
 	// Name is the name of the service, such as [Brave].
 	Name string
-	// BaseURL is the base address of the service's API. Key is the API key; SearXNG has none.
+	// BaseURL is the base address of the service's API. Key is the API key; SearXNG and open sources
+	// have none.
 	BaseURL string
 	Key     redact.Secret
+	// Contact is how an open source reaches the operator: an address of mail or of a page. It may be empty.
+	Contact string
 	// USDPerThousand is the price of a thousand searches in dollars.
 	USDPerThousand float64
 }
@@ -45,6 +54,7 @@ const (
 	maxTitle = 200
 	maxText  = 500
 	maxURL   = 1000
+	maxCode  = 50
 )
 
 // protocol describes the API of a service.
@@ -52,6 +62,7 @@ type protocol struct {
 	displayName, settingName string
 	newRequest               func(s Service, q query) (method, path string, body any, headers map[string]string)
 	parseResponse            func(data []byte) ([]rawResult, error)
+	open                     bool
 }
 
 // rawResult is a result as a service returns it.
@@ -59,14 +70,20 @@ type rawResult struct{ title, url, date, text string }
 
 func protocols() map[string]protocol {
 	return map[string]protocol{
-		Brave:   {"Brave Search", "BRAVE_API_KEY", newBraveRequest, parseBrave},
-		Tavily:  {"Tavily", "TAVILY_API_KEY", newTavilyRequest, parseTavily},
-		Exa:     {"Exa", "EXA_API_KEY", newExaRequest, parseExa},
-		SearXNG: {"SearXNG", "SEARXNG_URL", newSearXNGRequest, parseSearXNG},
+		Brave:      {"Brave Search", "BRAVE_API_KEY", newBraveRequest, parseBrave, false},
+		Tavily:     {"Tavily", "TAVILY_API_KEY", newTavilyRequest, parseTavily, false},
+		Exa:        {"Exa", "EXA_API_KEY", newExaRequest, parseExa, false},
+		SearXNG:    {"SearXNG", "SEARXNG_URL", newSearXNGRequest, parseSearXNG, false},
+		Wikipedia:  {"Wikipedia", contactSetting, newWikipediaRequest, parseWikipedia, true},
+		HackerNews: {"Hacker News", contactSetting, newHackerNewsRequest, parseHackerNews, true},
 	}
 }
 
 func (s Service) displayName() string { return protocols()[s.Name].displayName }
+
+// IsOpen reports whether this is an open source: one that anyone may ask without a key, and that knows a
+// part of the web only.
+func (s Service) IsOpen() bool { return protocols()[s.Name].open }
 
 func (s Service) newRequest(ctx context.Context, q query) (*http.Request, error) {
 	method, path, body, headers := protocols()[s.Name].newRequest(s, q)
@@ -79,6 +96,9 @@ func (s Service) newRequest(ctx context.Context, q query) (*http.Request, error)
 		text = string(data)
 	}
 	headers["Accept"] = "application/json"
+	if s.IsOpen() {
+		headers["User-Agent"] = s.userAgent()
+	}
 	return guard.NewRequest(ctx, method, strings.TrimSuffix(s.BaseURL, "/")+path, text, headers)
 }
 
@@ -214,6 +234,110 @@ func parseSearXNG(data []byte) ([]rawResult, error) {
 	var out []rawResult
 	for _, p := range *r.Results {
 		out = append(out, rawResult{p.Title, p.URL, p.Date, p.Content})
+	}
+	return out, nil
+}
+
+// contactSetting is the setting with [Service.Contact].
+const contactSetting = "ONECLAW_WEB_SEARCH_CONTACT"
+
+// userAgent names the program and how its operator is reached, as Wikimedia demands
+// (foundation.wikimedia.org/wiki/Policy:Wikimedia_Foundation_User-Agent_Policy).
+func (s Service) userAgent() string {
+	about := "self-hosted chat bot"
+	if s.Contact != "" {
+		about += "; " + s.Contact
+	}
+	return "OneClaw/1.0 (" + about + ")"
+}
+
+// maxWikipediaQuery bounds a query, in characters (MAX_TEXT_SEARCH in includes/Searcher.php of
+// wikimedia/mediawiki-extensions-CirrusSearch).
+const maxWikipediaQuery = 300
+
+// newWikipediaRequest follows mediawiki.org/wiki/API:Search (as a generator, so that one request also
+// has the addresses, API:Info, and the beginnings, Extension:TextExtracts, of the pages). It has no
+// maxlag: mediawiki.org/wiki/Manual:Maxlag_parameter says that tasks for which a person waits may
+// omit it.
+func newWikipediaRequest(_ Service, q query) (method, path string, body any, headers map[string]string) {
+	v := url.Values{
+		"action": {"query"}, "format": {"json"}, "formatversion": {"2"},
+		"generator": {"search"}, "gsrsearch": {wording.Clip(q.Text, maxWikipediaQuery)}, "gsrlimit": {strconv.Itoa(q.Count)},
+		"prop": {"info|extracts"}, "inprop": {"url"}, "exintro": {"1"}, "explaintext": {"1"}, "exchars": {strconv.Itoa(maxText)}, "exlimit": {"max"},
+	}
+	return http.MethodGet, "/w/api.php?" + v.Encode(), nil, map[string]string{}
+}
+
+// parseWikipedia reads a response. Refusals, such as maxlag, also have the status 200
+// (mediawiki.org/wiki/API:Errors_and_warnings).
+func parseWikipedia(data []byte) ([]rawResult, error) {
+	type page struct {
+		Index   int    `json:"index"` // its rank; the pages are in another order
+		Title   string `json:"title"`
+		URL     string `json:"fullurl"`
+		Extract string `json:"extract"`
+	}
+	var r struct {
+		Error *struct {
+			Code string `json:"code"`
+		} `json:"error"`
+		Complete bool `json:"batchcomplete"`
+		Query    *struct {
+			Pages []page `json:"pages"`
+		} `json:"query"`
+	}
+	if err := json.Unmarshal(data, &r); err != nil || r.Error == nil && r.Query == nil && !r.Complete {
+		return nil, errResponseFormat
+	}
+	if r.Error != nil {
+		if r.Error.Code == "maxlag" {
+			return nil, errors.New("it is overloaded (maxlag)")
+		}
+		return nil, fmt.Errorf("it does not take this search (%s)", plainText(r.Error.Code, maxCode))
+	}
+	if r.Query == nil { // missing if there are no results
+		return nil, nil
+	}
+	slices.SortStableFunc(r.Query.Pages, func(a, b page) int { return cmp.Compare(a.Index, b.Index) })
+	var out []rawResult
+	for _, p := range r.Query.Pages {
+		out = append(out, rawResult{p.Title, p.URL, "", p.Extract})
+	}
+	return out, nil
+}
+
+// newHackerNewsRequest follows hn.algolia.com/api, which allows 10,000 requests an hour from an address.
+func newHackerNewsRequest(_ Service, q query) (method, path string, body any, headers map[string]string) {
+	v := url.Values{"query": {q.Text}, "tags": {"story"}, "hitsPerPage": {strconv.Itoa(q.Count)}}
+	if q.Since != "" {
+		v.Set("numericFilters", "created_at_i>"+strconv.FormatInt(q.publishedAfter().Unix(), 10))
+	}
+	return http.MethodGet, "/api/v1/search?" + v.Encode(), nil, map[string]string{}
+}
+
+func parseHackerNews(data []byte) ([]rawResult, error) {
+	var r struct {
+		Hits *[]struct {
+			ID       string `json:"objectID"`
+			Title    string `json:"title"`
+			URL      string `json:"url"` // of the page that it is about; missing if it has a text instead
+			Text     string `json:"story_text"`
+			Date     string `json:"created_at"`
+			Points   int    `json:"points"`
+			Comments int    `json:"num_comments"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(data, &r); err != nil || r.Hits == nil {
+		return nil, errResponseFormat
+	}
+	var out []rawResult
+	for _, h := range *r.Hits {
+		discussion := "https://news.ycombinator.com/item?id=" + url.QueryEscape(h.ID)
+		text := fmt.Sprintf("%d points and %d comments at %s", h.Points, h.Comments, discussion)
+		if h.Text != "" {
+			text = h.Text
+		}
+		out = append(out, rawResult{h.Title, cmp.Or(h.URL, discussion), h.Date, text})
 	}
 	return out, nil
 }

@@ -35,6 +35,9 @@ func names() []string {
 	return []string{websearch.Brave, websearch.Tavily, websearch.Exa, websearch.SearXNG}
 }
 
+// openNames are the sources that need no key.
+func openNames() []string { return []string{websearch.Wikipedia, websearch.HackerNews} }
+
 func pages() []emulator.Page {
 	return []emulator.Page{
 		{Title: "Comet seen & named", URL: "https://news.example/comet?a=1&b=2", Text: "A comet was seen over Lisbon.", Published: now().AddDate(0, 0, -2)},
@@ -54,11 +57,16 @@ func newWeb(t *testing.T, cfg emulator.Config) *web {
 	t.Helper()
 	cfg.Key, cfg.Now = key, now
 	w := &web{Server: emulator.New(cfg)}
-	server := httptest.NewServer(w.Server)
-	t.Cleanup(server.Close)
-	w.url = server.URL
+	w.url = serve(t, w.Server.ServeHTTP)
 	w.cfg = websearch.Config{AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Now: now, Services: w.services(names()...)}
 	return w
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 func (w *web) services(names ...string) (all []websearch.Service) {
@@ -70,14 +78,7 @@ func (w *web) services(names ...string) (all []websearch.Service) {
 
 func (w *web) search(t *testing.T, args map[string]any) (toolgroups.Result, *toolgroups.Error) {
 	t.Helper()
-	s, err := websearch.New(w.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	group, err := s.Group()
-	if err != nil {
-		t.Fatal(err)
-	}
+	group := groupOf(t, w.cfg)
 	arguments, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
@@ -305,8 +306,11 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(200, []byte(`{"web":{"results":[{"title":"<b>a</b>\n2. b","url":"https://a.example/<x y>","description":"\u202ex","page_age":"2026-13-99"}]}}`))
 	f.Add(200, []byte(`{"results":[{"title":"a","url":"https://a.example","content":"t","published_date":"Mon, 02 Jan 2006 15:04:05 GMT","highlights":["h"],"publishedDate":null}]}`))
 	f.Add(422, []byte(`SUBSCRIPTION_TOKEN_INVALID`))
+	f.Add(200, []byte(`{"batchcomplete":true,"query":{"pages":[{"index":2,"title":"a","fullurl":"https://a.example/<x y>","extract":"\u202ex"},{"index":1}]}}`))
+	f.Add(200, []byte(`{"error":{"code":"max\nlag"}}`))
+	f.Add(200, []byte(`{"hits":[{"objectID":"1&x","title":"<b>t</b>","story_text":"<p>x","created_at":"2026-13-99"},{"url":"javascript:alert(1)"}]}`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		for _, name := range names() {
+		for _, name := range append(names(), openNames()...) {
 			sources, text, err := websearch.Read(name, status, body, 3)
 			if err != nil && len(sources) > 0 || len(sources) > 3 || len(text) > 16<<10 || !utf8.ValidString(text) {
 				t.Errorf("%s: %d sources, %d bytes, %v", name, len(sources), len(text), err)

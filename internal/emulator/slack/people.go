@@ -220,6 +220,25 @@ func (p *People) Look(userID, channelID string) Sent {
 	}, Sent{Channel: dm.id})
 }
 
+// Invite adds the bot to a channel, as a member of it, whose event the app gets
+// (docs.slack.dev/reference/events/member_joined_channel). An invitation of the bot where it is already
+// sends the event again, as a repeated delivery does.
+func (p *People) Invite(channelID, userID string) (Sent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.world.channels[channelID]
+	if c == nil || c.kind == DM || !slices.Contains(c.members, userID) {
+		return Sent{}, fmt.Errorf("slack emulator: %s cannot invite the bot to %q", userID, channelID)
+	}
+	c.hasBot = true
+	if !p.app.isSubscribed("member_joined_channel") || !p.app.hasScope("channels:read") {
+		return Sent{Channel: c.id}, nil
+	}
+	return p.notifier.sendEvent(c, "", map[string]any{
+		"type": "member_joined_channel", "user": p.cfg.BotUser, "channel": c.id, "channel_type": "C", "team": p.cfg.Team, "inviter": userID, "event_ts": p.world.nextTS(),
+	}, Sent{Channel: c.id}), nil
+}
+
 // viewOf describes what a user looks at.
 func (w *world) viewOf(channelID string) map[string]any {
 	if channelID == "" {

@@ -1,5 +1,5 @@
-// Package websearch emulates the search services Brave, Tavily, Exa and SearXNG, each under its own
-// path. It is as strict as their documentation (read in 2026-11; the doc comment of each service's
+// Package websearch emulates the search services Brave, Tavily, Exa and SearXNG, and the open sources
+// Wikipedia and Hacker News, each under its own path. It is as strict as their documentation (read in 2026-11; the doc comment of each service's
 // function names the pages). Behaviour without a source is marked as assumed.
 package websearch
 
@@ -20,6 +20,9 @@ const (
 	tavily  = "tavily"
 	exa     = "exa"
 	searxng = "searxng"
+
+	Wikipedia  = "wikipedia"
+	HackerNews = "hackernews"
 )
 
 // maxRequests bounds the stored requests.
@@ -60,9 +63,11 @@ type Answer struct {
 	Body   string
 	// Location, if not empty, is the target of a redirect.
 	Location string
+	// RetryAfter, if not empty, is the header with that name.
+	RetryAfter string
 }
 
-// Server has the four services. Its methods may be called concurrently.
+// Server has all services. Its methods may be called concurrently.
 type Server struct {
 	cfg Config
 
@@ -95,11 +100,12 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// ServeHTTP answers under /brave, /tavily, /exa and /searxng.
+// ServeHTTP answers under /brave, /tavily, /exa, /searxng, /wikipedia and /hackernews.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	serve, ok := map[string]func(r *http.Request, path string) (Request, int, any){
 		Brave: s.answerBrave, tavily: s.answerTavily, exa: s.answerExa, searxng: s.answerSearXNG,
+		Wikipedia: s.answerWikipedia, HackerNews: s.answerHackerNews,
 	}[service]
 	if !ok {
 		http.NotFound(w, r)
@@ -113,6 +119,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, answer.Location, answer.Status)
 	case failing:
 		w.Header().Set("Content-Type", "application/json")
+		if answer.RetryAfter != "" {
+			w.Header().Set("Retry-After", answer.RetryAfter)
+		}
 		w.WriteHeader(answer.Status)
 		_, _ = w.Write([]byte(answer.Body)) // the client may have disconnected
 	default:

@@ -10,12 +10,12 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/api/googleapi"
 
+	"oneclaw/internal/retry"
 	"oneclaw/toolgroups"
 )
 
@@ -174,22 +174,10 @@ func lacksScope(answer *googleapi.Error) bool {
 
 // retryIn returns how long to wait before trying again, as text.
 func (c *Conn) retryIn(h http.Header) string {
-	if d, ok := RetryAfter(h, c.Now()); ok {
+	if d, ok := retry.After(h, c.Now()); ok {
 		return max(d, time.Second).Round(time.Second).String()
 	}
 	return "a minute"
-}
-
-// RetryAfter parses the Retry-After header (RFC 9110), which has seconds or a date.
-func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds <= 1<<30 {
-		return time.Duration(seconds) * time.Second, true
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now)), true
-	}
-	return 0, false
 }
 
 // ScopeNames lists scopes, separated by commas, without [ScopePrefix].

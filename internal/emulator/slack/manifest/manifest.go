@@ -29,6 +29,7 @@ var eventScopes = map[string]string{
 	"app_mention":                      "app_mentions:read",
 	"assistant_thread_context_changed": AgentScope,
 	"assistant_thread_started":         AgentScope,
+	"member_joined_channel":            "channels:read",
 	"message.channels":                 "channels:history",
 	"message.groups":                   "groups:history",
 	"message.im":                       "im:history",
