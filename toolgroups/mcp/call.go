@@ -54,13 +54,10 @@ func (s *server) call(ctx context.Context, judged entry, call toolgroups.Call, r
 		return nil, err
 	}
 	defer s.release(l, false)
-	tool := judged.Name
-	if own, ok := s.listed()[tool]; s.parent != nil && s.effect(judged) != s.effect(judged.within(own)) {
-		if !ok {
-			return nil, toolgroups.Errorf(CodeUnavailable, "The server does not list this tool for this account, so it was not called.")
-		}
-		return nil, toolgroups.Errorf(CodeUnavailable, "With this account the tool does more than was known, so it was not called. Call it again: then it may ask first.")
+	if err := s.checkOwn(judged); err != nil {
+		return nil, err
 	}
+	tool := judged.Name
 	timed, cancel := toolgroups.WithPausableTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	timed, posted := withPostStatus(timed)
@@ -88,6 +85,21 @@ func (s *server) call(ctx context.Context, judged entry, call toolgroups.Call, r
 		return nil, context.Cause(timed)
 	}
 	return nil, s.callFailure(l, tool, posted, err)
+}
+
+// checkOwn returns an error if a person's server does not give a tool the permissions with which its call was judged.
+func (s *server) checkOwn(judged entry) error {
+	if s.parent == nil {
+		return nil // its list is the one that counts
+	}
+	own, ok := s.listed()[judged.Name]
+	switch {
+	case s.effect(judged) == s.effect(judged.within(own)):
+		return nil
+	case !ok:
+		return toolgroups.Errorf(CodeUnavailable, "The server does not list this tool for this account, so it was not called.")
+	}
+	return toolgroups.Errorf(CodeUnavailable, "With this account the tool does more than was known, so it was not called. Call it again: then it may ask first.")
 }
 
 // callFailure decides what a failed call says about its connection, and returns the error for the

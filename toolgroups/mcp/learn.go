@@ -53,10 +53,10 @@ func (s *server) updateTools(l toolList) {
 	s.listDigest, s.useOldProtocol = sum, l.OldProtocol
 	waiting := s.pending(r)
 	s.mu.Unlock()
+	if waiting.first {
+		waiting.Changes = nil
+	}
 	for _, change := range waiting.Changes {
-		if waiting.first {
-			break
-		}
 		s.log.Warn("a change of an MCP server waits for an administrator, see /mcp", "tool", s.redactor.line(change.Tool), "change", change.Description)
 	}
 	if differs && s.clientCfg.OnChange != nil {
